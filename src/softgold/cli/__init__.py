@@ -1,5 +1,5 @@
-"""The command line."""
+"""The command line: one module a command, each of which parses, calls the library, and writes."""
 
+from softgold.cli.app import main
 
-def main() -> None:
-    """Run the command line."""
+__all__ = ["main"]

@@ -1,0 +1,170 @@
+"""The frame of the command line: which commands there are, and what becomes of errors and warnings.
+
+Exit codes: 0 done, 1 a fault of ours, 2 bad usage or bad input, 130 interrupted, 141 the reader of our output left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from softgold import __version__
+from softgold.errors import SoftgoldError, SoftgoldWarning
+
+__all__ = ["COMMANDS", "build_app", "main"]
+
+# Modules of this package, in the order of the help text. Each has a function `register(app)`.
+COMMANDS = (
+    "demo",
+    "fit",
+    "baseline",
+    "predict",
+    "sample_experts",
+    "calibrate",
+    "evaluate",
+    "agreement",
+    "report",
+    "describe",
+    "simulate",
+    "convergence",
+    "duplicates",
+    "uncertainty",
+)
+
+DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    with _plain_warnings(), _terminable():
+        try:
+            code = build_app()(args=arguments, prog_name="softgold", standalone_mode=False)
+            sys.stdout.flush()
+            return _finished(code)
+        except SoftgoldError as error:
+            return _fail(str(error), 2, error)
+        except typer.TyperException as error:
+            return _fail(_usage_sentence(error), error.exit_code, error)
+        except BrokenPipeError:
+            return _abandon_output()
+        except SystemExit as stop:
+            # Typer turns a broken pipe into an exit of its own.
+            return _abandon_output() if isinstance(stop.__context__, BrokenPipeError) else _code_of(stop)
+        except Exception as error:
+            return _fail(_fault_sentence(error), 1, error)
+
+
+def build_app() -> typer.Typer:
+    """Return the application with every command registered."""
+    # Help drawn by Rich takes twice the time of all that `softgold --help` imports.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True)(_root)
+    for name in COMMANDS:
+        if find_spec(f"softgold.cli.{name}") is not None:
+            import_module(f"softgold.cli.{name}").register(app)
+    return app
+
+
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Crowd votes to soft labels with honest uncertainty, and models judged against them."""
+    if version:
+        typer.echo(f"softgold {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def _finished(result: Any) -> int:
+    code = result if isinstance(result, int) else 0
+    if code == 130:
+        typer.echo("interrupted; nothing half-written was left behind", err=True)
+    return code
+
+
+def _fail(sentence: str, code: int, error: BaseException) -> int:
+    if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
+        traceback.print_exception(error)
+    typer.echo(f"error: {sentence}", err=True)
+    return code
+
+
+def _usage_sentence(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see '{context.command_path} --help')" if context is not None else ""
+    return " ".join(error.format_message().split()).rstrip(".") + hint
+
+
+def _fault_sentence(error: Exception) -> str:
+    return (
+        f"this is a fault of softgold, not of your input: {type(error).__name__}: {error}; "
+        f"set {DEBUG_VARIABLE}=1 for the traceback, and please report it"
+    )
+
+
+def _code_of(stop: SystemExit) -> int:
+    return stop.code if isinstance(stop.code, int) else 1
+
+
+def _abandon_output() -> int:
+    # Python flushes standard output once more at exit, which must not fail then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print each warning of ours once, as a sentence without file and line; leave all others as they are."""
+    seen: set[str] = set()
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not issubclass(category, SoftgoldWarning):
+                show_others(message, category, filename, lineno, file, line)
+            elif str(message) not in seen:
+                seen.add(str(message))
+                typer.echo(f"warning: {message}", err=True)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", SoftgoldWarning)
+        yield
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that temporary files are removed as they are on Ctrl-C."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    try:
+        previous = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,118 @@
+"""Options and printing that the commands share. Importing this module imports neither NumPy nor pandas.
+
+Human text goes to standard error, data to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from softgold.votes import VoteTable
+
+__all__ = [
+    "AnnotatorColumn",
+    "AsJson",
+    "DuplicateChoice",
+    "Duplicates",
+    "Force",
+    "ItemColumn",
+    "OptionalOutput",
+    "Output",
+    "Quiet",
+    "Seed",
+    "VoteColumn",
+    "Votes",
+    "Wide",
+    "print_json",
+    "print_table",
+    "progress",
+    "read_vote_file",
+    "say",
+]
+
+DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
+
+Votes = Annotated[str, typer.Argument(metavar="VOTES", help="Vote table: CSV, TSV, .gz, Parquet, or - for stdin.")]
+ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
+AnnotatorColumn = Annotated[
+    str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")
+]
+VoteColumn = Annotated[str | None, typer.Option("--vote-col", metavar="NAME", help="Column with the votes.")]
+Wide = Annotated[bool, typer.Option("--wide", help="One row an item, one column a rater, blank for no vote.")]
+Duplicates = Annotated[
+    DuplicateChoice,
+    typer.Option("--duplicates", help="What to do when an annotator voted differently on the same item."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]
+OptionalOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write the result; standard output if left out."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no more than warnings, errors and data.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON on standard output.")]
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Tell the person something, on standard error."""
+    if not quiet:
+        typer.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on standard output; see `softgold.output.to_jsonable`."""
+    from softgold.output import json_text
+
+    typer.echo(json_text(value), nl=False)
+
+
+def print_table(frame: pd.DataFrame) -> None:
+    """Print a table as CSV on standard output."""
+    from softgold.output import table_text
+
+    typer.echo(table_text(frame), nl=False)
+
+
+@contextmanager
+def progress(description: str, total: int | None, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Give a function that advances a bar by some steps; the bar is drawn on a terminal only, and not when quiet.
+
+    Args:
+        description: What is going on, before the bar.
+        total: Number of steps, or None when it is not known.
+        quiet: Draw nothing.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda steps: bar.advance(task, steps)
+
+
+def read_vote_file(
+    votes: str,
+    *,
+    item: str | None,
+    annotator: str | None,
+    vote: str | None,
+    wide: bool,
+    duplicates: DuplicateChoice,
+) -> VoteTable:
+    """Read the vote table that the shared options describe."""
+    from softgold.readers import read_votes
+
+    return read_votes(votes, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates)

@@ -1,0 +1,43 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from softgold.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """Run the command line in this process: `cli("describe", path, "--json")`."""
+
+    def run(*arguments: object) -> Answer:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder with the public vote tables, named by the environment variable SOFTGOLD_DATA."""
+    folder = os.environ.get("SOFTGOLD_DATA")
+    if not folder:
+        pytest.skip("SOFTGOLD_DATA is not set: the real tables are not here")
+    return Path(folder)
