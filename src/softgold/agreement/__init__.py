@@ -1,0 +1,31 @@
+"""How far annotators agree: nominal labels here, boxes and masks in `detection`, label convergence in `convergence`."""
+
+from softgold.agreement.nominal import (
+    Agreement,
+    AlphaInterval,
+    NominalLabels,
+    agreement,
+    alpha_interval,
+    cohen_kappa,
+    cohen_kappas,
+    fleiss_kappa,
+    krippendorff_alpha,
+    krippendorff_wording,
+    landis_koch,
+    percent_agreement,
+)
+
+__all__ = [
+    "Agreement",
+    "AlphaInterval",
+    "NominalLabels",
+    "agreement",
+    "alpha_interval",
+    "cohen_kappa",
+    "cohen_kappas",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "krippendorff_wording",
+    "landis_koch",
+    "percent_agreement",
+]

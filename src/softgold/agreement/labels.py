@@ -1,0 +1,177 @@
+"""Nominal labels in sparse form: which rater put which unit into which category, any number of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from softgold.errors import InputError
+from softgold.votes import VoteTable
+
+__all__ = ["NominalLabels", "UnitCounts", "sum_by"]
+
+IntArray = NDArray[np.integer[Any]]
+FloatArray = NDArray[np.float64]
+
+
+def sum_by(codes: NDArray[np.integer[Any]], values: NDArray[Any], length: int) -> FloatArray:
+    """Return the sum of `values` for each code 0 .. length - 1.
+
+    >>> sum_by(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3).tolist()
+    [1.0, 0.0, 5.0]
+    """
+    return np.bincount(codes, weights=values, minlength=length).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitCounts:
+    """How often each unit was put into each category: the non-zero cells of a units x categories table.
+
+    Every agreement coefficient over exchangeable raters (alpha, Fleiss, percent) follows from these counts.
+
+    Attributes:
+        unit: Unit of each cell, ascending, shape (cells,).
+        category: Category of each cell, shape (cells,).
+        count: Labels in each cell, positive, shape (cells,).
+        n_units: Number of units, those without labels included.
+        n_categories: Number of categories.
+    """
+
+    unit: IntArray
+    category: IntArray
+    count: IntArray
+    n_units: int
+    n_categories: int
+
+    @classmethod
+    def from_codes(cls, unit: Any, category: Any, n_units: int, n_categories: int) -> UnitCounts:
+        """Count labels given as unit and category codes; O(labels) unless categories outnumber labels by far.
+
+        >>> counts = UnitCounts.from_codes([0, 0, 1], [1, 1, 0], 2, 2)
+        >>> counts.unit.tolist(), counts.category.tolist(), counts.count.tolist()
+        ([0, 1], [1, 0], [2, 1])
+        """
+        key = np.asarray(unit, dtype=np.int64) * n_categories + np.asarray(category)
+        # A table of zeros larger than the labels themselves would cost more than sorting the labels.
+        if n_units * n_categories <= 8 * len(key) + 1024:
+            table = np.bincount(key, minlength=n_units * n_categories)
+            cells = np.flatnonzero(table)
+            count = table[cells]
+        else:
+            cells, count = np.unique(key, return_counts=True)
+        units, categories = np.divmod(cells, n_categories)
+        return cls(units, categories, count, n_units, n_categories)
+
+    @cached_property
+    def labels_per_unit(self) -> FloatArray:
+        """Labels of each unit, shape (units,)."""
+        return sum_by(self.unit, self.count, self.n_units)
+
+    @cached_property
+    def agreeing_pairs(self) -> FloatArray:
+        """Ordered pairs of equal labels within each unit, shape (units,)."""
+        return sum_by(self.unit, self.count * (self.count - 1), self.n_units)
+
+    @cached_property
+    def pairable(self) -> NDArray[np.bool_]:
+        """Which units have two labels or more, shape (units,); the others say nothing of agreement."""
+        return self.labels_per_unit >= 2
+
+    def matrix(self) -> sparse.csr_array:
+        """The table units x categories in sparse form."""
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.unit, minlength=self.n_units))])
+        shape = (self.n_units, self.n_categories)
+        return sparse.csr_array((self.count.astype(np.float64), self.category, indptr), shape=shape)
+
+
+@dataclass(frozen=True, eq=False)
+class NominalLabels:
+    """Labels in long form, one entry a label, without the missing ones.
+
+    Attributes:
+        unit_codes: Unit of each label, shape (L,).
+        rater_codes: Rater of each label, shape (L,).
+        category_codes: Category of each label, shape (L,).
+        n_units: Number of units.
+        rater_ids: Names of the raters.
+        categories: The categories as written.
+
+    Example:
+        >>> labels = NominalLabels.from_matrix([["a", "b", None], ["a", "a", "c"]])
+        >>> len(labels), labels.n_units, labels.categories.tolist()
+        (5, 3, ['a', 'b', 'c'])
+    """
+
+    unit_codes: IntArray
+    rater_codes: IntArray
+    category_codes: IntArray
+    n_units: int
+    rater_ids: pd.Index[Any]
+    categories: pd.Index[Any]
+
+    def __len__(self) -> int:
+        return len(self.unit_codes)
+
+    @classmethod
+    def from_votes(cls, votes: VoteTable) -> NominalLabels:
+        """Take binary votes as labels 0 and 1; averaged repeats are refused because they are not labels."""
+        if votes.weights is not None:
+            raise InputError(
+                "agreement needs whole votes, and repeated votes were averaged here; "
+                "read them with duplicates='first', 'last' or 'all'"
+            )
+        return cls(
+            votes.item_codes,
+            votes.annotator_codes,
+            votes.votes,
+            votes.n_items,
+            votes.annotator_ids,
+            pd.Index([0, 1]),
+        )
+
+    @classmethod
+    def from_long(cls, units: Any, raters: Any, values: Any) -> NominalLabels:
+        """Build from three equally long columns; a missing value (None, NaN) is no label."""
+        columns = [pd.Series(column).reset_index(drop=True) for column in (units, raters, values)]
+        if len({len(column) for column in columns}) != 1:
+            lengths = ", ".join(str(len(column)) for column in columns)
+            raise InputError(f"units, raters and values must be equally long, got {lengths}")
+        for name, column in zip(("unit", "rater"), columns[:2], strict=True):
+            if column.isna().any():
+                raise InputError(f"every label needs a {name}, missing at position {int(column.isna().argmax())}")
+        unit_codes, unit_ids = pd.factorize(columns[0])
+        rater_codes, rater_ids = pd.factorize(columns[1])
+        category_codes, categories = pd.factorize(columns[2])
+        given = category_codes >= 0
+        return cls(
+            unit_codes[given],
+            rater_codes[given],
+            category_codes[given],
+            len(unit_ids),
+            pd.Index(rater_ids),
+            pd.Index(categories),
+        )
+
+    @classmethod
+    def from_matrix(cls, rows: Sequence[Sequence[Any]], raters: Sequence[Any] | None = None) -> NominalLabels:
+        """Build from rows of raters and columns of units; None or NaN is a missing label."""
+        widths = {len(row) for row in rows}
+        if len(widths) > 1:
+            raise InputError(f"every rater needs one entry a unit, got rows of {sorted(widths)} entries")
+        n_units = widths.pop() if widths else 0
+        names = list(range(len(rows))) if raters is None else list(raters)
+        units = np.tile(np.arange(n_units), len(rows))
+        values = pd.Series([value for row in rows for value in row], dtype=object)
+        return cls.from_long(units, np.repeat(np.asarray(names, dtype=object), n_units), values)
+
+    @cached_property
+    def counts(self) -> UnitCounts:
+        """Labels per unit and category."""
+        return UnitCounts.from_codes(self.unit_codes, self.category_codes, self.n_units, len(self.categories))

@@ -1,0 +1,257 @@
+"""Agreement of raters on nominal labels: Krippendorff's alpha, Fleiss' kappa, percent agreement, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from softgold.agreement.kappa import cohen_kappa, cohen_kappas
+from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts, sum_by
+from softgold.agreement.wording import RELIABLE, TENTATIVE, krippendorff_wording, landis_koch
+from softgold.checks import check_in_range, check_positive_int
+from softgold.errors import warn
+
+__all__ = [
+    "RELIABLE",
+    "TENTATIVE",
+    "Agreement",
+    "AlphaInterval",
+    "NominalLabels",
+    "UnitCounts",
+    "agreement",
+    "alpha_interval",
+    "cohen_kappa",
+    "cohen_kappas",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "krippendorff_wording",
+    "landis_koch",
+    "percent_agreement",
+]
+
+_CHUNK_CELLS = 4_000_000
+
+
+def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
+    """Return Krippendorff's alpha for nominal labels, any number of raters and categories, labels missing or not.
+
+    alpha = 1 - D_o / D_e: disagreement within units over the disagreement of all pairable labels thrown together
+    (Krippendorff, 2004; paper 002, eq. 6). Units with fewer than two labels are ignored. It is computed from
+    counts, O(labels). Every pairable label in one category: 1, with a warning, because nothing could have
+    disagreed. No unit with two labels: NaN, with a warning.
+
+    >>> rows = [[1, 0, 1, 1, 0, None, 0, 1], [1, 0, 0, 1, 0, 1, 0, None], [1, 1, 1, 1, 0, 1, None, None]]
+    >>> round(krippendorff_alpha(NominalLabels.from_matrix(rows)), 4)
+    0.5909
+    """
+    counts = _counts(labels)
+    pairable = counts.pairable
+    if not pairable.any():
+        warn("alpha is undefined: no unit has labels of two raters")
+        return float("nan")
+    paired = counts.count * pairable[counts.unit]
+    totals = sum_by(counts.category, paired, counts.n_categories)
+    per_unit = _agreement_mass(counts)
+    alpha, one_category = _alpha_of_sums(per_unit[pairable].sum()[None], totals[None, :])
+    if one_category[0]:
+        warn("alpha is 1 by definition: every label is the same category, so nothing could have disagreed")
+    return float(alpha[0])
+
+
+def percent_agreement(labels: NominalLabels | UnitCounts) -> float:
+    """Return the chance that two raters drawn from a unit agree, averaged over units with two labels or more.
+
+    >>> percent_agreement(NominalLabels.from_matrix([[1, 0, 1], [1, 1, None]]))
+    0.5
+    """
+    counts = _counts(labels)
+    size = counts.labels_per_unit[counts.pairable]
+    if not len(size):
+        return float("nan")
+    return float(np.mean(counts.agreeing_pairs[counts.pairable] / (size * (size - 1))))
+
+
+def fleiss_kappa(labels: NominalLabels | UnitCounts) -> float | None:
+    """Return Fleiss' kappa (1971), or None unless every labelled unit has the same number of labels, two or more.
+
+    >>> round(fleiss_kappa(NominalLabels.from_matrix([[1, 0, 1, 0], [1, 0, 0, 0]])), 4)
+    0.4667
+    """
+    counts = _counts(labels)
+    sizes = np.unique(counts.labels_per_unit[counts.labels_per_unit > 0])
+    if len(sizes) != 1 or sizes[0] < 2:
+        return None
+    shares = sum_by(counts.category, counts.count, counts.n_categories) / counts.count.sum()
+    by_chance = float((shares**2).sum())
+    if np.isclose(by_chance, 1.0, atol=1e-12):
+        return 1.0
+    return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
+
+
+@dataclass(frozen=True)
+class AlphaInterval:
+    """Percentile bootstrap interval of alpha over units.
+
+    Attributes:
+        low: Lower end.
+        high: Upper end.
+        level: Its level.
+        replicates: Number of resamples.
+        one_category: Resamples in which a single category was left, whose alpha is 1 by definition; many of them
+            mean that the upper end says little.
+    """
+
+    low: float
+    high: float
+    level: float
+    replicates: int
+    one_category: int
+
+
+def alpha_interval(
+    labels: NominalLabels | UnitCounts, *, replicates: int = 2000, level: float = 0.95, seed: int = 0
+) -> AlphaInterval:
+    """Return a percentile interval of alpha from resampling units (those with two labels or more).
+
+    Units with equal counts are interchangeable, so a resample is one multinomial draw over the distinct count
+    vectors, and all resamples are a matrix product: the cost hardly depends on the number of units.
+
+    >>> labels = NominalLabels.from_matrix([[1, 0, 1, 1, 0, 0] * 20, [1, 0, 0, 1, 0, 0] * 20])
+    >>> interval = alpha_interval(labels, replicates=500, seed=1)
+    >>> interval.low < krippendorff_alpha(labels) < interval.high
+    True
+    """
+    check_positive_int(replicates, "replicates", minimum=2)
+    check_in_range(level, 0, 1, "level", ends="open")
+    counts = _counts(labels)
+    if not counts.pairable.any():
+        return AlphaInterval(float("nan"), float("nan"), level, replicates, 0)
+    alphas, one_category = _resampled_alphas(_Patterns.of(counts), replicates, np.random.default_rng(seed))
+    low, high = np.percentile(alphas, [50 * (1 - level), 50 * (1 + level)])
+    return AlphaInterval(float(low), float(high), level, replicates, int(one_category.sum()))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far raters agree, in numbers and in words.
+
+    Attributes:
+        n_units: Units with at least one label.
+        n_pairable: Units with two labels or more, the ones that count.
+        n_raters: Raters with at least one label.
+        n_labels: Labels.
+        alpha: Krippendorff's nominal alpha.
+        interval: Its bootstrap interval over units.
+        landis_koch: Alpha on the scale of Landis and Koch.
+        reliability: Alpha in Krippendorff's words.
+        percent: Percent agreement, as a share.
+        fleiss: Fleiss' kappa; None when units have different numbers of labels.
+        kappas: Cohen's kappa of every pair of raters, the table of `cohen_kappas`.
+    """
+
+    n_units: int
+    n_pairable: int
+    n_raters: int
+    n_labels: int
+    alpha: float
+    interval: AlphaInterval
+    landis_koch: str
+    reliability: str
+    percent: float
+    fleiss: float | None
+    kappas: pd.DataFrame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; undefined numbers stay NaN."""
+        values = {name: value for name, value in vars(self).items() if name not in {"interval", "kappas"}}
+        return {**values, "interval": asdict(self.interval), "kappas": self.kappas.to_dict(orient="records")}
+
+
+def agreement(
+    labels: NominalLabels, *, replicates: int = 2000, level: float = 0.95, min_shared: int = 1, seed: int = 0
+) -> Agreement:
+    """Measure the agreement of all raters (alpha, percent, Fleiss) and of each pair (Cohen's kappa).
+
+    Args:
+        labels: The labels, in long form.
+        replicates: Resamples of units for the interval of alpha.
+        level: Level of the intervals.
+        min_shared: Pairs of raters that share fewer units get no kappa.
+        seed: Seed of the resampling.
+
+    Example:
+        >>> result = agreement(NominalLabels.from_matrix([[1, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 1]]), replicates=100)
+        >>> round(result.alpha, 3), result.landis_koch, result.reliability, len(result.kappas)
+        (0.656, 'substantial', 'not reliable', 3)
+    """
+    counts = labels.counts
+    alpha = krippendorff_alpha(counts)
+    return Agreement(
+        n_units=int((counts.labels_per_unit > 0).sum()),
+        n_pairable=int(counts.pairable.sum()),
+        n_raters=len(np.unique(labels.rater_codes)),
+        n_labels=len(labels),
+        alpha=alpha,
+        interval=alpha_interval(counts, replicates=replicates, level=level, seed=seed),
+        landis_koch=landis_koch(alpha),
+        reliability=krippendorff_wording(alpha),
+        percent=percent_agreement(counts),
+        fleiss=fleiss_kappa(counts),
+        kappas=cohen_kappas(labels, min_shared=min_shared, level=level),
+    )
+
+
+def _counts(labels: NominalLabels | UnitCounts) -> UnitCounts:
+    return labels.counts if isinstance(labels, NominalLabels) else labels
+
+
+def _agreement_mass(counts: UnitCounts) -> FloatArray:
+    """Diagonal of the coincidence matrix, unit by unit; meaningful for pairable units."""
+    return counts.agreeing_pairs / np.maximum(counts.labels_per_unit - 1.0, 1.0)
+
+
+def _alpha_of_sums(agreeing: FloatArray, totals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Alpha from the summed coincidence diagonal, shape (B,), and category totals, shape (B, C)."""
+    n = totals.sum(axis=1)
+    observed = 1.0 - agreeing / n
+    expected = 1.0 - (totals * (totals - 1.0)).sum(axis=1) / (n * (n - 1.0))
+    one_category = (totals > 0).sum(axis=1) == 1
+    ratio = observed / np.where(one_category, 1.0, expected)
+    return np.where(one_category, 1.0, 1.0 - ratio), one_category
+
+
+@dataclass(frozen=True, eq=False)
+class _Patterns:
+    """Distinct count vectors of the pairable units, and how many units have each."""
+
+    agreeing: FloatArray
+    counts: sparse.csr_array
+    frequency: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: UnitCounts) -> _Patterns:
+        kept = np.flatnonzero(counts.pairable)
+        matrix = counts.matrix()[kept]
+        agreeing = _agreement_mass(counts)[kept]
+        if counts.n_categories > 8:  # vectors of many categories hardly repeat
+            return cls(agreeing, matrix, np.ones(len(kept), dtype=np.int64))
+        _, first, frequency = np.unique(matrix.toarray(), axis=0, return_index=True, return_counts=True)
+        return cls(agreeing[first], matrix[first], frequency.astype(np.int64))
+
+
+def _resampled_alphas(
+    patterns: _Patterns, replicates: int, rng: np.random.Generator
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    n_units = int(patterns.frequency.sum())
+    chance = patterns.frequency / n_units
+    step = max(1, _CHUNK_CELLS // len(chance))
+    parts = []
+    for start in range(0, replicates, step):
+        drawn = rng.multinomial(n_units, chance, size=min(step, replicates - start)).astype(np.float64)
+        parts.append(_alpha_of_sums(drawn @ patterns.agreeing, drawn @ patterns.counts))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -1,0 +1,40 @@
+"""What a coefficient is called in words, on the two scales that readers ask for."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["RELIABLE", "TENTATIVE", "krippendorff_wording", "landis_koch"]
+
+RELIABLE = 0.8
+"""Alpha from which Krippendorff calls labels reliable."""
+TENTATIVE = 0.667
+"""Alpha below which Krippendorff advises to draw no conclusion."""
+
+_LANDIS_KOCH = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"), (1.0, "almost perfect"))
+
+
+def landis_koch(coefficient: float) -> str:
+    """Name a chance-corrected coefficient as Landis and Koch (1977) do; upper ends belong to the lower name.
+
+    >>> landis_koch(0.42), landis_koch(0.4), landis_koch(-0.1)
+    ('moderate', 'fair', 'poor')
+    """
+    if math.isnan(coefficient):
+        return "undefined"
+    if coefficient < 0:
+        return "poor"
+    return next((name for end, name in _LANDIS_KOCH if coefficient <= end), "almost perfect")
+
+
+def krippendorff_wording(alpha: float) -> str:
+    """Say whether labels with this alpha can be relied on (Krippendorff, 2004: 0.800 and 0.667).
+
+    >>> krippendorff_wording(0.91), krippendorff_wording(0.7), krippendorff_wording(0.42)
+    ('reliable', 'tentative conclusions only', 'not reliable')
+    """
+    if math.isnan(alpha):
+        return "undefined"
+    if alpha >= RELIABLE:
+        return "reliable"
+    return "tentative conclusions only" if alpha >= TENTATIVE else "not reliable"
