@@ -25,6 +25,7 @@ __all__ = [
     "UnitCounts",
     "agreement",
     "alpha_interval",
+    "alpha_of_sums",
     "cohen_kappa",
     "cohen_kappas",
     "fleiss_kappa",
@@ -215,14 +216,29 @@ def _agreement_mass(counts: UnitCounts) -> FloatArray:
     return counts.agreeing_pairs / np.maximum(counts.labels_per_unit - 1.0, 1.0)
 
 
+def alpha_of_sums(agreeing: FloatArray, size: FloatArray, same: FloatArray) -> FloatArray:
+    """Alpha from sums over units, element by element: 1 where there is one category or no label at all.
+
+    Args:
+        agreeing: Diagonal of the coincidence matrix, summed.
+        size: Pairable labels n.
+        same: Sum of n_c (n_c - 1) over the categories c.
+
+    Example:
+        >>> alpha_of_sums(np.array([4.0]), np.array([6.0]), np.array([6.0])).round(4).tolist()
+        [0.5833]
+    """
+    pairs = size * (size - 1.0)
+    one_category = same == pairs
+    observed = 1.0 - agreeing / np.maximum(size, 1.0)
+    expected = 1.0 - same / np.where(pairs > 0, pairs, 1.0)
+    return np.where(one_category, 1.0, 1.0 - observed / np.where(one_category, 1.0, expected))
+
+
 def _alpha_of_sums(agreeing: FloatArray, totals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Alpha from the summed coincidence diagonal, shape (B,), and category totals, shape (B, C)."""
-    n = totals.sum(axis=1)
-    observed = 1.0 - agreeing / n
-    expected = 1.0 - (totals * (totals - 1.0)).sum(axis=1) / (n * (n - 1.0))
-    one_category = (totals > 0).sum(axis=1) == 1
-    ratio = observed / np.where(one_category, 1.0, expected)
-    return np.where(one_category, 1.0, 1.0 - ratio), one_category
+    alpha = alpha_of_sums(agreeing, totals.sum(axis=1), (totals * (totals - 1.0)).sum(axis=1))
+    return alpha, (totals > 0).sum(axis=1) == 1
 
 
 @dataclass(frozen=True, eq=False)

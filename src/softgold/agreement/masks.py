@@ -1,0 +1,117 @@
+"""Masks through pycocotools: run lengths from polygons, their overlaps, and their unions (extra `detection`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgold.errors import InputError, UsageError
+
+__all__ = ["mask_area", "mask_box", "mask_overlaps", "mask_unions_iou", "to_rle"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Rle = dict[str, Any]
+
+
+def to_rle(segmentation: Any, height: int, width: int, where: str) -> Rle:
+    """Return compressed run lengths of a COCO segmentation: polygons, or run lengths compressed or not.
+
+    Args:
+        segmentation: Polygons as lists of x, y; or an object with `size` and `counts`.
+        height: Height of the image.
+        width: Width of the image.
+        where: Where it stands, for the message.
+
+    Example:
+        >>> rle = to_rle([[0, 0, 4, 0, 4, 4, 0, 4]], 10, 10, "annotation 1")
+        >>> mask_area([rle]).tolist()
+        [16.0]
+    """
+    coco = _pycocotools()
+    if isinstance(segmentation, dict):
+        return _from_run_lengths(segmentation, height, width, where, coco)
+    _check_polygons(segmentation, where)
+    return dict(coco.merge(coco.frPyObjects(segmentation, height, width)))
+
+
+def mask_area(masks: Sequence[Rle]) -> FloatArray:
+    """Pixels of each mask, shape (N,)."""
+    return np.asarray(_pycocotools().area(list(masks)), dtype=np.float64)
+
+
+def mask_box(masks: Sequence[Rle]) -> FloatArray:
+    """Enclosing box x, y, w, h of each mask, shape (N, 4)."""
+    return np.asarray(_pycocotools().toBbox(list(masks)), dtype=np.float64).reshape(-1, 4)
+
+
+def mask_overlaps(masks: Sequence[Rle], image: IntArray, rater: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Pairs of masks that two raters drew on one image and that overlap: rows, rows, intersection over union."""
+    coco = _pycocotools()
+    groups = _groups(image, rater)
+    parts = []
+    for rows_of in groups:
+        for a, b in combinations(rows_of, 2):
+            iou = np.asarray(coco.iou([masks[i] for i in a], [masks[i] for i in b], [0] * len(b)))
+            i, j = np.nonzero(iou)
+            parts.append((a[i], b[j], iou[i, j]))
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    first, second, overlap = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((second, first))
+    return first[order], second[order], overlap[order]
+
+
+def mask_unions_iou(masks: Sequence[Rle], one: IntArray, two: IntArray, other: IntArray) -> FloatArray:
+    """Intersection over union of `one` and `two` merged with `other`, row by row, shape (E,)."""
+    coco = _pycocotools()
+    values = [
+        coco.iou([coco.merge([masks[i], masks[j]])], [masks[k]], [0])[0][0]
+        for i, j, k in zip(one, two, other, strict=True)
+    ]
+    return np.asarray(values, dtype=np.float64)
+
+
+def _from_run_lengths(segmentation: Rle, height: int, width: int, where: str, coco: ModuleType) -> Rle:
+    counts, size = segmentation.get("counts"), segmentation.get("size")
+    if not isinstance(counts, list | str | bytes) or list(size or ()) != [height, width]:
+        raise InputError(
+            f"a mask needs 'counts' and a 'size' of [{height}, {width}] like its image, got {size} ({where})"
+        )
+    if isinstance(counts, list):
+        if any(not isinstance(run, int) or run < 0 for run in counts) or sum(counts) != height * width:
+            raise InputError(f"the run lengths of a mask must be whole and add up to {height * width} ({where})")
+        return dict(coco.frPyObjects(segmentation, height, width))
+    data = counts.encode() if isinstance(counts, str) else counts
+    return {"size": [height, width], "counts": data}
+
+
+def _check_polygons(segmentation: Any, where: str) -> None:
+    fine = isinstance(segmentation, list) and len(segmentation) > 0
+    for polygon in segmentation if fine else ():
+        numbers = isinstance(polygon, list) and all(isinstance(value, int | float) for value in polygon)
+        fine &= numbers and len(polygon) >= 6 and len(polygon) % 2 == 0 and bool(np.isfinite(polygon).all())
+    if not fine:
+        raise InputError(f"a polygon needs three or more points as a list x, y, x, y, ... of finite numbers ({where})")
+
+
+def _groups(image: IntArray, rater: IntArray) -> list[list[IntArray]]:
+    """Rows of each rater of each image; the rows are sorted by image and rater."""
+    if not len(image):
+        return []
+    images = np.split(np.arange(len(image)), np.flatnonzero(np.diff(image)) + 1)
+    return [np.split(rows, np.flatnonzero(np.diff(rater[rows])) + 1) for rows in images]
+
+
+def _pycocotools() -> ModuleType:
+    try:
+        from pycocotools import mask
+    except ImportError:
+        raise UsageError("masks need pycocotools: pip install 'softgold[detection]'") from None
+    module: ModuleType = mask
+    return module
