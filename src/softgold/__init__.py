@@ -1,3 +1,59 @@
-"""Soft labels with honest uncertainty from crowd votes, and evaluation that uses them."""
+"""Soft labels with honest uncertainty from crowd votes, and evaluation that uses them.
+
+The names below are resolved when they are first used, so that importing softgold imports neither torch nor pandas.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from softgold import errors
+    from softgold.baselines import Majority, Mean, RatingMean
+    from softgold.ratings import RatingTable
+    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
+    from softgold.scores import Scores
+    from softgold.softlabels import SoftLabels
+    from softgold.votes import ExpertLabels, VoteTable
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ExpertLabels",
+    "Majority",
+    "Mean",
+    "RatingMean",
+    "RatingTable",
+    "Scores",
+    "SoftLabels",
+    "VoteTable",
+    "errors",
+    "read_experts",
+    "read_ratings",
+    "read_scores",
+    "read_soft_labels",
+    "read_votes",
+]
+
+_HOMES = {
+    "softgold.baselines": ("Majority", "Mean", "RatingMean"),
+    "softgold.ratings": ("RatingTable",),
+    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
+    "softgold.scores": ("Scores",),
+    "softgold.softlabels": ("SoftLabels",),
+    "softgold.votes": ("ExpertLabels", "VoteTable"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("softgold.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'softgold' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -15,6 +15,7 @@ __all__ = [
     "as_probabilities",
     "as_weights",
     "check_choice",
+    "check_finite_pair",
     "check_in_range",
     "check_positive_int",
     "check_same_length",
@@ -102,6 +103,16 @@ def check_in_range(
         brackets = "[]" if ends == "closed" else "()"
         raise UsageError(f"{name} must lie in {brackets[0]}{low}, {high}{brackets[1]}, got {value!r}")
     return number
+
+
+def check_finite_pair(value: tuple[float, float], name: str) -> tuple[float, float]:
+    """Return (low, high) as finite floats with low < high."""
+    if len(value) != 2:
+        raise UsageError(f"{name} must be two numbers, got {value!r}")
+    low, high = (_as_number(number, name) for number in value)
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise UsageError(f"{name} must be two finite numbers, the lower one first; got {value!r}")
+    return low, high
 
 
 def _as_number(value: float, name: str) -> float:

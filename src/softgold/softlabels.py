@@ -84,12 +84,19 @@ class SoftLabels:
     @property
     def mean_vote(self) -> FloatArray:
         """Share of positive votes, or the mean rating mapped to [0, 1]; shape (I,)."""
-        return self.n_positive / self.n_votes if self.rating_mean is None else self.rating_mean
+        if self.rating_mean is not None:
+            return self.rating_mean
+        # A table made elsewhere may not say how many votes there were.
+        shares = np.full(len(self), np.nan)
+        np.divide(self.n_positive, self.n_votes, out=shares, where=self.n_votes > 0)
+        return shares
 
     @property
     def majority(self) -> FloatArray:
         """1 or 0 by strict majority of the votes, 0.5 at a tie; shape (I,)."""
-        return (np.sign(2 * self.n_positive - self.n_votes) + 1) / 2
+        margin = 2 * self.n_positive - self.n_votes
+        # Weights of averaged repeats, such as 1/3, do not add up exactly: a tie within rounding is a tie.
+        return np.where(np.abs(margin) < 1e-9, 0.5, margin > 0)
 
     @property
     def uncertainty(self) -> FloatArray:

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from softgold.errors import InputError
 
-__all__ = ["Components", "VoteTable"]
+__all__ = ["Components", "ExpertLabels", "VoteTable"]
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
@@ -66,7 +66,7 @@ class VoteTable:
     votes: NDArray[np.int8]
     item_ids: pd.Index[str]
     annotator_ids: pd.Index[str]
-    weights: NDArray[np.float32] | None = None
+    weights: FloatArray | None = None
     n_abstentions: int = 0
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class VoteTable:
             "votes": np.ascontiguousarray(votes, dtype=np.int8),
         }
         if extra.get("weights") is not None:
-            arrays["weights"] = extra["weights"] = np.ascontiguousarray(extra["weights"], dtype=np.float32)
+            arrays["weights"] = extra["weights"] = np.ascontiguousarray(extra["weights"], dtype=np.float64)
         for array in arrays.values():
             array.setflags(write=False)
         table = cls(
@@ -198,3 +198,42 @@ class VoteTable:
                 "vote": self.votes,
             }
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertLabels:
+    """Binary labels of E experts, not every expert on every item; kept as a vote table in which experts vote.
+
+    Attributes:
+        table: The labels as votes, with the experts as annotators.
+    """
+
+    table: VoteTable
+
+    def __len__(self) -> int:
+        return self.table.n_votes
+
+    @property
+    def item_ids(self) -> pd.Index[str]:
+        """Ids of the labelled items, in the order of first appearance."""
+        return self.table.item_ids
+
+    @property
+    def expert_ids(self) -> pd.Index[str]:
+        """Ids of the experts, length E."""
+        return self.table.annotator_ids
+
+    @property
+    def item_codes(self) -> IntArray:
+        """Item of each label, shape (L,)."""
+        return self.table.item_codes
+
+    @property
+    def expert_codes(self) -> IntArray:
+        """Expert of each label, shape (L,)."""
+        return self.table.annotator_codes
+
+    @property
+    def labels(self) -> NDArray[np.int8]:
+        """0 or 1, shape (L,)."""
+        return self.table.votes

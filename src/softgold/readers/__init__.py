@@ -1,0 +1,17 @@
+"""Files and data frames to vote tables, expert labels, ratings, model scores and soft labels."""
+
+from softgold.readers.repeats import DuplicateRule
+from softgold.readers.scores import read_scores
+from softgold.readers.soft_labels import read_soft_labels
+from softgold.readers.sources import TableLike
+from softgold.readers.votes import read_experts, read_ratings, read_votes
+
+__all__ = [
+    "DuplicateRule",
+    "TableLike",
+    "read_experts",
+    "read_ratings",
+    "read_scores",
+    "read_soft_labels",
+    "read_votes",
+]

@@ -1,0 +1,179 @@
+"""From cells to numbers: ids to codes, votes to 0 and 1, ratings and scores to floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from softgold.errors import InputError
+from softgold.readers.base import Source, cell_error, shorten
+
+__all__ = ["MISSING_VOTE", "CodedIds", "FloatArray", "as_index", "code_ids", "code_votes", "parse_numbers"]
+
+FloatArray = NDArray[np.float64]
+
+MISSING_VOTE = -1
+# A longer one is a quote left open, or a document pasted into a cell.
+LONGEST_ID = 10_000
+ABSENT = frozenset({"", "na", "<na>", "nan", "null"})
+SPELLINGS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "positive"), 1),
+    **dict.fromkeys(("0", "0.0", "false", "no", "negative"), 0),
+    **dict.fromkeys(ABSENT, MISSING_VOTE),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CodedIds:
+    """A column of ids: the code of each row, shape (n,), and the text of each code in order of first appearance."""
+
+    codes: NDArray[np.int32]
+    texts: pa.Array
+
+    def index(self) -> pd.Index[str]:
+        """Return the texts as an index."""
+        return as_index(self.texts)
+
+
+def as_index(texts: pa.Array) -> pd.Index[str]:
+    """Return Arrow text as an index, without a Python object for each entry."""
+    index: pd.Index[str] = pd.Index(texts.to_pandas(), dtype="str")
+    return index
+
+
+@dataclass(frozen=True, eq=False)
+class _Dictionary:
+    """A column as codes into distinct values; -1 is a missing value."""
+
+    codes: NDArray[np.int32]
+    values: pa.Array
+
+
+def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
+    """Return codes and texts of a column of ids; an id that is missing, blank or huge is an error."""
+    encoded = _encode_text(source, column, cells)
+    absent = encoded.codes < 0
+    if absent.any():
+        raise cell_error(source, int(np.argmax(absent)), column, "the id is missing")
+    blank = pc.equal(pc.utf8_trim_whitespace(encoded.values), "").to_numpy(zero_copy_only=False)
+    _refuse_ids(source, column, encoded, blank, "the id is blank")
+    huge = pc.greater(pc.utf8_length(encoded.values), LONGEST_ID).to_numpy(zero_copy_only=False)
+    _refuse_ids(source, column, encoded, huge, f"the id has more than {LONGEST_ID} characters; is a quote left open?")
+    return _by_appearance(encoded)
+
+
+def _refuse_ids(source: Source, column: int, ids: _Dictionary, bad: NDArray[np.bool_], message: str) -> None:
+    # A value may be in the dictionary and in no row, as the unused categories of a frame are.
+    rows = bad[ids.codes] if bad.any() else bad[:0]
+    if rows.any():
+        raise cell_error(source, int(np.argmax(rows)), column, message)
+
+
+def _by_appearance(ids: _Dictionary) -> CodedIds:
+    first_row = np.full(len(ids.values), -1, dtype=np.int64)
+    # Of several assignments to one place the last one stays, which is the first row when rows go backwards.
+    first_row[ids.codes[::-1]] = np.arange(len(ids.codes))[::-1]
+    used = np.flatnonzero(first_row >= 0)
+    order = used[np.argsort(first_row[used], kind="stable")]
+    if len(order) == len(ids.values) and (order == np.arange(len(order))).all():
+        return CodedIds(ids.codes, ids.values)
+    new_code = np.empty(len(ids.values), dtype=np.int32)
+    new_code[order] = np.arange(len(order), dtype=np.int32)
+    return CodedIds(new_code[ids.codes], ids.values.take(pa.array(order)))
+
+
+def code_votes(source: Source, column: int, cells: pa.ChunkedArray) -> NDArray[np.int8]:
+    """Return 0, 1, or `MISSING_VOTE` for each row; any other spelling is an error."""
+    if pa.types.is_integer(cells.type) and cells.null_count == 0:
+        numbers: NDArray[np.int64] = cells.to_numpy()
+        _refuse_votes(source, column, (numbers != 0) & (numbers != 1), numbers)
+        return numbers.astype(np.int8)
+    encoded = _encode_text(source, column, cells)
+    texts = encoded.values.to_pylist()
+    meaning = np.array([SPELLINGS.get(text.strip().lower(), -2) for text in texts] + [MISSING_VOTE], dtype=np.int8)
+    votes = meaning[encoded.codes]  # code -1 takes the last entry
+    _refuse_votes(source, column, votes == -2, encoded.values, encoded.codes)
+    return votes
+
+
+def _refuse_votes(
+    source: Source,
+    column: int,
+    bad: NDArray[np.bool_],
+    values: pa.Array | NDArray[np.generic],
+    codes: NDArray[np.int32] | None = None,
+) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = values[row if codes is None else int(codes[row])]
+        raise cell_error(
+            source,
+            row,
+            column,
+            f"a vote must be 0 or 1, true or false, yes or no, positive or negative, or empty; got {shorten(value)}",
+        )
+
+
+def parse_numbers(source: Source, column: int, cells: pa.ChunkedArray, noun: str) -> FloatArray:
+    """Return float64 with NaN for an empty cell; text that is no number, and infinities, are errors."""
+    if _is_number(cells.type):
+        numbers: FloatArray = cells.cast(pa.float64()).fill_null(np.nan).to_numpy().astype(np.float64)
+    else:
+        encoded = _encode_text(source, column, cells)
+        parsed = np.array([_parse(text) for text in encoded.values.to_pylist()] + [np.nan])
+        numbers = parsed[encoded.codes]
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise cell_error(source, row, column, f"{noun} must be a finite number, got {shorten(cells[row])}")
+    return numbers
+
+
+def _parse(text: str) -> float:
+    stripped = text.strip()
+    if stripped.lower() in ABSENT:
+        return np.nan
+    try:
+        # float() also reads 1_000, which no table means as a number; inf stands for what must be refused.
+        return float(stripped) if "_" not in stripped else np.inf
+    except ValueError:
+        return np.inf
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictionary:
+    """Encode a column as codes into distinct texts, converting only the distinct values."""
+    encoded = cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells)
+    array = encoded.unify_dictionaries().combine_chunks()
+    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    try:
+        texts = _as_text(array.dictionary)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"{source.name}, column {source.columns[column]!r}: cells must be text or numbers, not {cells.type}"
+        ) from None
+    distinct = texts.dictionary_encode()
+    if len(distinct.dictionary) == len(texts):
+        return _Dictionary(codes, texts)
+    to_distinct = np.append(distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1).astype(np.int32)
+    return _Dictionary(to_distinct[codes], distinct.dictionary)
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_floating(kind):
+        numbers = values.to_pylist()
+        return pa.array([None if value is None or np.isnan(value) else str(value) for value in numbers], pa.string())
+    if _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return values.cast(pa.string())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+        return values.cast(pa.string())
+    raise pa.ArrowNotImplementedError(str(kind))

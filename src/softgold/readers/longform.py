@@ -1,0 +1,244 @@
+"""Votes, ratings and expert labels have one shape: who said what of which item. Here it is read and made clean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from softgold.checks import check_choice
+from softgold.errors import InputError, UsageError
+from softgold.readers.base import Source, shorten
+from softgold.readers.cells import CodedIds, as_index, code_ids
+from softgold.readers.repeats import DUPLICATE_RULES, DuplicateRule, Repeats, find_repeats, resolve_repeats
+
+__all__ = ["Entries", "check_names", "clean", "read_long", "read_wide", "refuse_with_wide"]
+
+Codes = NDArray[np.int32]
+Reader = Callable[[Source, int, pa.ChunkedArray], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Who said what of which item, one entry a vote, in the order of the source.
+
+    Attributes:
+        source: Where the entries come from.
+        item_codes: Shape (n,).
+        annotator_codes: Shape (n,).
+        values: What was said, shape (n,).
+        absent: Whether nothing was said, shape (n,).
+        item_texts: Ids of the items by code.
+        annotator_texts: Ids of the annotators by code.
+        rows: Row of the source for each entry, or None when entry and row are the same.
+        weights: Weight of each entry, or None when all weigh 1.
+        n_abstentions: Empty values that were left out.
+        silent_items: Ids of items of which nothing was said.
+        silent_annotators: Ids of annotators who said nothing.
+        notes: What had to be decided, one sentence each.
+        warnings: Those of the notes that nobody asked for.
+    """
+
+    source: Source = field(repr=False)
+    item_codes: Codes
+    annotator_codes: Codes
+    values: NDArray[Any]
+    absent: NDArray[np.bool_]
+    item_texts: pa.Array
+    annotator_texts: pa.Array
+    rows: NDArray[np.int64] | None = None
+    weights: NDArray[np.float64] | None = None
+    n_abstentions: int = 0
+    silent_items: tuple[str, ...] = ()
+    silent_annotators: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def where(self, entry: int) -> str:
+        """Say where an entry is in the source."""
+        return self.source.where(entry if self.rows is None else int(self.rows[entry]))
+
+    @property
+    def item_ids(self) -> pd.Index[str]:
+        """Ids of the items as text."""
+        return as_index(self.item_texts)
+
+    @property
+    def annotator_ids(self) -> pd.Index[str]:
+        """Ids of the annotators as text."""
+        return as_index(self.annotator_texts)
+
+
+def read_long(
+    source: Source, items: int, annotators: int | None, values: int, read: Reader, *, only_annotator: str = ""
+) -> Entries:
+    """Read one entry a row; without a column of annotators all entries are of `only_annotator`."""
+    positions = [items, values] if annotators is None else [items, values, annotators]
+    columns = source.load(positions)
+    item_ids = code_ids(source, items, columns[0])
+    if annotators is None:
+        who = CodedIds(np.zeros(len(item_ids.codes), dtype=np.int32), pa.array([only_annotator]))
+    else:
+        who = code_ids(source, annotators, columns[2])
+    said = read(source, values, columns[1])
+    return Entries(source, item_ids.codes, who.codes, said, _is_absent(said), item_ids.texts, who.texts)
+
+
+def read_wide(source: Source, items: int, read: Reader) -> Entries:
+    """Read one row an item and one column a rater; a blank cell is no vote, which is not an abstention."""
+    raters = [position for position in range(len(source.columns)) if position != items]
+    names = [source.columns[position] for position in raters]
+    check_names(source, names, "rater")
+    columns = source.load([items, *raters])
+    ids = code_ids(source, items, columns[0])
+    said = np.stack([read(source, at, cells) for at, cells in zip(raters, columns[1:], strict=True)], axis=1)
+    rows, who = np.nonzero(~_is_absent(said))
+    return Entries(
+        source,
+        ids.codes[rows],
+        who.astype(np.int32),
+        said[rows, who],
+        np.zeros(len(rows), dtype=np.bool_),
+        ids.texts,
+        pa.array(names),
+        rows=rows,
+    )
+
+
+def check_names(source: Source, names: Sequence[str], noun: str) -> None:
+    """Raise unless the columns of a wide table have names, each its own."""
+    if not names:
+        raise InputError(f"{source.name} has no column besides the items; a wide table has one column a {noun}")
+    seen: set[str] = set()
+    for name in names:
+        if not name.strip() or name in seen:
+            problem = "is named twice" if name in seen else "has a blank name"
+            raise InputError(f"{source.name}: the column of a {noun} {problem}: {shorten(name)}")
+        seen.add(name)
+
+
+def _is_absent(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isnan(values) if values.dtype.kind == "f" else values < 0
+
+
+def clean(entries: Entries, duplicates: DuplicateRule, noun: str) -> Entries:
+    """Leave out abstentions, resolve repeats, and drop the ids that are left with nothing."""
+    check_choice(duplicates, DUPLICATE_RULES, "duplicates")
+    if len(entries.values) == 0 or entries.absent.all():
+        raise InputError(f"{entries.source.name} has no {noun}s: every {noun} is empty")
+    return _without_silent(_without_repeats(_without_absent(entries), duplicates, noun), noun)
+
+
+def _without_absent(entries: Entries) -> Entries:
+    if not entries.absent.any():
+        return entries
+    kept = _select(entries, ~entries.absent)
+    return replace(kept, n_abstentions=int(entries.absent.sum()))
+
+
+def _select(entries: Entries, keep: NDArray[np.bool_]) -> Entries:
+    rows = np.flatnonzero(keep) if entries.rows is None else entries.rows[keep]
+    return replace(
+        entries,
+        item_codes=entries.item_codes[keep],
+        annotator_codes=entries.annotator_codes[keep],
+        values=entries.values[keep],
+        absent=entries.absent[keep],
+        rows=rows,
+    )
+
+
+def _without_repeats(entries: Entries, rule: DuplicateRule, noun: str) -> Entries:
+    repeats = find_repeats(entries.item_codes, entries.annotator_codes, entries.values)
+    if repeats is None:
+        return entries
+    if rule == "error" and repeats.conflicting.any():
+        raise _conflict_error(entries, repeats, noun)
+    resolution = resolve_repeats(repeats, len(entries.values), rule)
+    kept = replace(_select(entries, resolution.keep), weights=resolution.weights)
+    return _with_repeat_notes(kept, entries, repeats, rule, noun)
+
+
+def _with_repeat_notes(kept: Entries, before: Entries, repeats: Repeats, rule: DuplicateRule, noun: str) -> Entries:
+    n_equal, n_conflicting = int((~repeats.conflicting).sum()), int(repeats.conflicting.sum())
+    equal = _repeat_sentence(before, repeats, ~repeats.conflicting, f"the same {noun}")
+    conflicting = _repeat_sentence(before, repeats, repeats.conflicting, f"different {noun}s")
+    if rule == "all":
+        notes = [f"{text}; all are kept" for text, n in ((equal, n_equal), (conflicting, n_conflicting)) if n]
+        return replace(kept, notes=(*kept.notes, *notes))
+    warnings = (f"{equal}; one of each is kept",) if n_equal else ()
+    action = "their mean is used" if rule == "mean" else f"the {rule} of each is kept"
+    asked = (f"{conflicting}; {action}",) if n_conflicting else ()
+    return replace(kept, notes=(*kept.notes, *warnings, *asked), warnings=(*kept.warnings, *warnings))
+
+
+def _repeat_sentence(entries: Entries, repeats: Repeats, which: NDArray[np.bool_], what: str) -> str:
+    if not which.any():
+        return ""
+    second = int(repeats.rows[repeats.starts[which][0] + 1])
+    count = int(which.sum())
+    pairs = "1 pair of item and annotator has" if count == 1 else f"{count} pairs of item and annotator have"
+    return f"{pairs} {what} more than once (first at {entries.where(second)})"
+
+
+def _conflict_error(entries: Entries, repeats: Repeats, noun: str, shown: int = 3) -> InputError:
+    groups = np.flatnonzero(repeats.conflicting)
+    examples = "; ".join(_conflict_sentence(entries, repeats, int(group)) for group in groups[:shown])
+    more = f"; and {len(groups) - shown} more" if len(groups) > shown else ""
+    return InputError(
+        f"{entries.source.name}: different {noun}s by the same annotator on the same item: {examples}{more}; "
+        "say with --duplicates first, last, mean or all (duplicates=) what to do"
+    )
+
+
+def _conflict_sentence(entries: Entries, repeats: Repeats, group: int) -> str:
+    start = repeats.starts[group]
+    rows = repeats.rows[start : start + repeats.sizes[group]]
+    differs = entries.values[rows] != entries.values[rows[0]]
+    first, other = int(rows[0]), int(rows[differs.argmax()])
+    item = shorten(entries.item_texts[int(entries.item_codes[first])])
+    annotator = shorten(entries.annotator_texts[int(entries.annotator_codes[first])])
+    said = " but ".join(f"{entries.values[row]:g} in {entries.where(row)}" for row in (first, other))
+    return f"item {item}, annotator {annotator}: {said}"
+
+
+def _without_silent(entries: Entries, noun: str) -> Entries:
+    item_codes, item_texts, items = _used(entries.item_codes, entries.item_texts)
+    annotator_codes, annotator_texts, annotators = _used(entries.annotator_codes, entries.annotator_texts)
+    warnings = entries.warnings
+    if items:
+        names = f"1 item has no {noun} and is" if len(items) == 1 else f"{len(items)} items have no {noun} and are"
+        warnings = (*warnings, f"{names} left out (first: {shorten(items[0])})")
+    return replace(
+        entries,
+        item_codes=item_codes,
+        item_texts=item_texts,
+        annotator_codes=annotator_codes,
+        annotator_texts=annotator_texts,
+        silent_items=items,
+        silent_annotators=annotators,
+        notes=(*entries.notes, *warnings[len(entries.warnings) :]),
+        warnings=warnings,
+    )
+
+
+def _used(codes: Codes, texts: pa.Array) -> tuple[Codes, pa.Array, tuple[str, ...]]:
+    """Return codes and texts without the texts that no entry has, and those texts."""
+    counts = np.bincount(codes, minlength=len(texts))
+    if counts.all():
+        return codes, texts, ()
+    used = counts > 0
+    new_code = (np.cumsum(used) - 1).astype(np.int32)
+    return new_code[codes], texts.filter(pa.array(used)), tuple(texts.filter(pa.array(~used)).to_pylist())
+
+
+def refuse_with_wide(**options: str | None) -> None:
+    """Raise when a column option is given that a wide table has no use for."""
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"{name}={value!r} has no meaning in a wide table, where every other column is a rater")
