@@ -1,0 +1,20 @@
+"""Simulated studies: crowd votes, experts' labels and models' scores of which the truth is known."""
+
+from softgold.simulation.experts import ask_experts, expert_error
+from softgold.simulation.presets import CLEANPATRICK_ISSUES
+from softgold.simulation.result import Simulation, Truth
+from softgold.simulation.scores import model_scores
+from softgold.simulation.settings import SimulationSettings
+from softgold.simulation.study import simulate, simulate_cleanpatrick
+
+__all__ = [
+    "CLEANPATRICK_ISSUES",
+    "Simulation",
+    "SimulationSettings",
+    "Truth",
+    "ask_experts",
+    "expert_error",
+    "model_scores",
+    "simulate",
+    "simulate_cleanpatrick",
+]

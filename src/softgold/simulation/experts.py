@@ -1,0 +1,91 @@
+"""Expert panels: few people, rarely wrong where the matter is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from softgold.checks import check_positive_int
+from softgold.errors import UsageError
+from softgold.simulation.result import Truth
+from softgold.votes import VoteTable
+
+__all__ = ["ask_experts", "expert_error"]
+
+FloatArray = NDArray[np.float64]
+
+
+def expert_error(difficulty: FloatArray, errors: Sequence[float], ability: float | None) -> FloatArray:
+    """Chance that each expert labels each item wrongly, shape (items, experts).
+
+    P(expert j is wrong on item i) = e_j + (1 - 2 e_j) sigmoid(-k |b_i|): a flat error rate e_j (a slip of the hand),
+    and on top of it the error of an annotator of ability k under the vote model, which is 1/2 at b = 0 and vanishes
+    where the item is clear. Without an ability it is e_j everywhere.
+
+    Args:
+        difficulty: Signed difficulty b, shape (items,).
+        errors: Flat error rate e_j of each expert.
+        ability: Ability k that the experts share, or None.
+
+    Example:
+        >>> expert_error(np.array([0.0, 2.0]), [0.0, 0.1], ability=1.0).round(3).tolist()
+        [[0.5, 0.5], [0.119, 0.195]]
+    """
+    flat = np.asarray(errors, dtype=np.float64)
+    unsure = np.zeros(len(difficulty)) if ability is None else expit(-ability * np.abs(difficulty))
+    return flat + (1 - 2 * flat) * unsure[:, None]
+
+
+def ask_experts(
+    truth: Truth,
+    items: Sequence[str] | pd.Index[str] | None = None,
+    *,
+    errors: Sequence[float],
+    ability: float | None = None,
+    seed: int | np.random.Generator = 0,
+) -> VoteTable:
+    """Let a panel of experts label some items of a simulation, independently of each other.
+
+    Args:
+        truth: The simulation's truth.
+        items: Ids of the items to label; all if None.
+        errors: Flat error rate of each expert.
+        ability: How sharply the experts see the difficulty; see `expert_error`.
+        seed: Seed or generator of the random numbers.
+
+    Returns:
+        A vote table with annotators `expert_1`, `expert_2`, ...; the items keep the order of `truth`.
+
+    Example:
+        >>> from softgold.simulation import simulate
+        >>> truth = simulate(n_items=200, n_annotators=20, seed=1).truth
+        >>> panel = ask_experts(truth, truth.item_ids[:40], errors=[0.0, 0.1], seed=1)
+        >>> panel.n_items, panel.n_annotators, panel.n_votes
+        (40, 2, 80)
+    """
+    if not len(errors):
+        raise UsageError("errors must name at least one expert's error rate")
+    rng = (
+        seed
+        if isinstance(seed, np.random.Generator)
+        else np.random.default_rng(check_positive_int(seed, "seed", minimum=0))
+    )
+    chosen = np.arange(len(truth.item_ids)) if items is None else _positions(truth.item_ids, items)
+    wrong = rng.random((len(chosen), len(errors))) < expert_error(truth.difficulty[chosen], errors, ability)
+    labels = truth.label[chosen][:, None] ^ wrong
+    item_codes, expert_codes = np.divmod(np.arange(labels.size), len(errors))
+    expert_ids = [f"expert_{number}" for number in range(1, len(errors) + 1)]
+    return VoteTable.from_codes(item_codes, expert_codes, labels.ravel(), truth.item_ids[chosen], expert_ids)
+
+
+def _positions(item_ids: pd.Index[str], items: Sequence[str] | pd.Index[str]) -> NDArray[np.intp]:
+    positions = item_ids.get_indexer(pd.Index(list(items), dtype="str"))
+    if (positions < 0).any():
+        raise UsageError(f"the simulation has no item {items[int(np.argmin(positions))]!r}")
+    if not len(positions):
+        raise UsageError("items must name at least one item")
+    return np.unique(positions)

@@ -1,0 +1,70 @@
+"""Model scores of a chosen quality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from softgold.simulation.result import Truth
+
+__all__ = ["model_scores"]
+
+FloatArray = NDArray[np.float64]
+
+AUROC_TOLERANCE = 1e-4
+
+
+def model_scores(
+    truth: Truth, aurocs: Sequence[float], ambiguity: Sequence[float], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Draw scores in (0, 1) of one model for each target, a table `item, model_1, model_2, ...`.
+
+    score = sigmoid(d s + e) with e ~ N(0, 1), the signal s = sign(b) |b / m|^g and m the median of |b|; d is set so
+    that the AUROC against the true class is the target on these very items. The exponent g is the model's
+    ambiguity. At 0 the model sees the class alone and errs on clear and ambiguous items alike; at 1 its signal is
+    proportional to b, and its errors are on the items on which people disagree too. Of two models with the same
+    AUROC, metrics against soft labels prefer the one with more ambiguity.
+
+    Args:
+        truth: The simulation's truth, with items of both classes.
+        aurocs: Target of each model, in [0.5, 1).
+        ambiguity: Ambiguity of each model, in [0, 1].
+        rng: Random numbers.
+    """
+    size = np.abs(truth.difficulty)
+    relative, sign = size / np.median(size), np.sign(truth.difficulty)
+    columns: dict[str, object] = {"item": truth.item_ids}
+    for number, (auroc, share) in enumerate(zip(aurocs, ambiguity, strict=True), start=1):
+        noise = rng.standard_normal(len(size))
+        columns[f"model_{number}"] = expit(_reach(truth.label == 1, sign * relative**share, noise, auroc))
+    return pd.DataFrame(columns)
+
+
+def _reach(positive: NDArray[np.bool_], signal: FloatArray, noise: FloatArray, target: float) -> FloatArray:
+    """Return d * signal + noise with the AUROC nearest to `target`.
+
+    Positives have the larger signal in every pair, so the AUROC never falls as d grows, and bisection finds it.
+    """
+    low, high = 0.0, 1.0
+    while _auroc(positive, high * signal + noise) < target and high < 1e9:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        reached = _auroc(positive, middle * signal + noise)
+        if abs(reached - target) < AUROC_TOLERANCE:
+            return middle * signal + noise
+        low, high = (low, middle) if reached > target else (middle, high)
+    return high * signal + noise
+
+
+def _auroc(positive: NDArray[np.bool_], values: FloatArray) -> float:
+    """Share of pairs in order; continuous noise leaves no ties."""
+    ranks = np.empty(len(values))
+    ranks[np.argsort(values)] = np.arange(1, len(values) + 1)
+    n_positive = int(positive.sum())
+    pairs = n_positive * (len(values) - n_positive)
+    return float((ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / pairs)

@@ -1,0 +1,209 @@
+"""What a simulated study is made of, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgold.checks import check_choice, check_in_range, check_positive_int
+from softgold.errors import UsageError
+
+__all__ = ["SETTING_NAMES", "SimulationSettings", "VoteDistribution", "generator"]
+
+IntArray = NDArray[np.int64]
+VoteDistribution = Literal["fixed", "poisson", "long_tail"]
+
+# Far beyond any use, and small enough that products of two such numbers stay finite.
+LARGEST = 1e6
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """All settings of `simulate`.
+
+    Attributes:
+        n_items: Number of items I, at least 2.
+        n_annotators: Number of annotators A. Every one of them votes at least once.
+        prevalence: Share of positive items; met up to rounding, with at least one item of each class.
+        difficulty_scale: Spread of the signed difficulty: |b| is half-normal with this scale. Small is hard.
+        positive_ease: |b| of positive items is this many times larger. Above 1 the positives are conspicuous and
+            it is negatives that look doubtful, so that labels cut at p = 0.5 flag too many items.
+        ability_mean: Mean of the normal that helpful annotators' abilities c are drawn from, kept above 0.
+        ability_spread: Standard deviation of that normal.
+        adversarial_share: Share of annotators whose ability has its sign flipped, so that c < 0.
+        random_share: Share of annotators with c = 0, who vote by tossing a coin.
+        votes_per_item: Mean number of responses (votes and abstentions) an item; the total is met up to rounding.
+        vote_distribution: `fixed` (as equal as the mean allows), `poisson` (1 + Poisson), or `long_tail`
+            (log-normal, a few items with one response and a few with twenty times the usual number).
+        activity_spread: Standard deviation of the logarithm of annotators' activity; 0 makes all equally active.
+        n_components: Number of connected components of the vote graph, met exactly.
+        abstention_rate: Share of the responses that are abstentions.
+        expert_errors: Flat error rate of each expert; empty for no experts.
+        expert_ability: How sharply experts see the difficulty: the ability k in their chance of an error (see
+            `ask_experts`); None for flat errors only.
+        n_expert_items: Items that the experts see, drawn at random; None for all.
+        model_aurocs: AUROC against the true class of each simulated model, in [0.5, 1); empty for no models.
+        model_ambiguity: For each model, how far its errors keep to ambiguous items (see `model_scores`): 0 not at
+            all, 1 fully.
+        issue: Name of the question that is asked of the items. Simulations with one seed and several issues share
+            their annotators (ids, abilities, activity) and nothing else.
+        seed: Seed of all random numbers.
+    """
+
+    n_items: int = 1000
+    n_annotators: int = 100
+    prevalence: float = 0.3
+    difficulty_scale: float = 3.0
+    positive_ease: float = 1.0
+    ability_mean: float = 1.0
+    ability_spread: float = 1.0
+    adversarial_share: float = 0.0
+    random_share: float = 0.0
+    votes_per_item: float = 10.0
+    vote_distribution: VoteDistribution = "poisson"
+    activity_spread: float = 1.0
+    n_components: int = 1
+    abstention_rate: float = 0.0
+    expert_errors: Sequence[float] = (0.01, 0.01, 0.01)
+    expert_ability: float | None = 10.0
+    n_expert_items: int | None = None
+    model_aurocs: Sequence[float] = (0.9, 0.8)
+    model_ambiguity: Sequence[float] = (0.5, 0.5)
+    issue: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("expert_errors", "model_aurocs", "model_ambiguity"):
+            object.__setattr__(self, name, _as_tuple(getattr(self, name), name))
+        _check_population(self)
+        _check_votes(self)
+        _check_connected(self)
+        _check_experts(self)
+        _check_models(self)
+
+    @property
+    def component_items(self) -> IntArray:
+        """Items in each component, as equal as can be, shape (K,)."""
+        return _even_sizes(self.n_items, self.n_components)
+
+    @property
+    def component_annotators(self) -> IntArray:
+        """Annotators in each component, shape (K,)."""
+        return _even_sizes(self.n_annotators, self.n_components)
+
+    @property
+    def component_responses(self) -> IntArray:
+        """Responses in each component, shape (K,)."""
+        responses: IntArray = np.rint(self.votes_per_item * self.component_items).astype(np.int64)
+        return responses
+
+    @property
+    def component_links(self) -> IntArray:
+        """Votes that hold each component together: a tree over its items and annotators; shape (K,)."""
+        return self.component_items + self.component_annotators - 1
+
+
+SETTING_NAMES = tuple(field.name for field in fields(SimulationSettings))
+
+
+def generator(settings: SimulationSettings, stream: str, *, shared: bool = False) -> np.random.Generator:
+    """Return the random numbers of one part of the study.
+
+    Each part has its own, so that asking more experts, say, does not change the votes.
+
+    Args:
+        settings: Whose seed and issue are used.
+        stream: Name of the part.
+        shared: Whether the part is common to all issues of one seed.
+    """
+    name = stream if shared else f"{settings.issue}/{stream}"
+    return np.random.default_rng([settings.seed, crc32(name.encode())])
+
+
+def _even_sizes(total: int, parts: int) -> IntArray:
+    sizes = np.full(parts, total // parts, dtype=np.int64)
+    sizes[: total % parts] += 1
+    return sizes
+
+
+def _as_tuple(values: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise UsageError(f"{name} must be a list of numbers, got {values!r}")
+    return tuple(values)
+
+
+def _check_population(settings: SimulationSettings) -> None:
+    check_positive_int(settings.seed, "seed", minimum=0)
+    check_positive_int(settings.n_items, "n_items", minimum=2)
+    check_positive_int(settings.n_annotators, "n_annotators")
+    check_in_range(settings.prevalence, 0, 1, "prevalence", ends="open")
+    for name in ("difficulty_scale", "positive_ease"):
+        check_in_range(getattr(settings, name), 0, LARGEST, name, ends="open")
+    for name in ("ability_mean", "ability_spread"):
+        check_in_range(getattr(settings, name), 0, LARGEST, name)
+    if settings.ability_mean == settings.ability_spread == 0:
+        raise UsageError("ability_mean and ability_spread must not both be 0; use random_share for random annotators")
+    shares = [check_in_range(getattr(settings, name), 0, 1, name) for name in ("adversarial_share", "random_share")]
+    if sum(shares) > 1:
+        raise UsageError(f"adversarial_share and random_share must not sum above 1, got {shares[0]} + {shares[1]}")
+
+
+def _check_votes(settings: SimulationSettings) -> None:
+    check_choice(settings.vote_distribution, get_args(VoteDistribution), "vote_distribution")
+    check_in_range(settings.activity_spread, 0, 5, "activity_spread")
+    check_in_range(settings.abstention_rate, 0, 0.99, "abstention_rate")
+    components = check_positive_int(settings.n_components, "n_components")
+    smaller = min(settings.n_items, settings.n_annotators)
+    if components > smaller:
+        raise UsageError(
+            f"n_components must be at most {smaller}, since each needs an item and an annotator, got {components}"
+        )
+    check_in_range(settings.votes_per_item, 1, LARGEST, "votes_per_item")
+    available = settings.n_annotators // components
+    if settings.votes_per_item > available:
+        place = "" if components == 1 else f" in each of {components} components"
+        raise UsageError(
+            f"votes_per_item must be at most the number of annotators{place}, {available}, "
+            f"got {settings.votes_per_item}"
+        )
+
+
+def _check_connected(settings: SimulationSettings) -> None:
+    responses, needed = settings.component_responses, settings.component_links
+    short = np.flatnonzero(responses < needed)
+    votes = int(responses.sum() * (1 - settings.abstention_rate))
+    if len(short) or votes < needed.sum():
+        raise UsageError(
+            f"{votes} votes are too few to link {settings.n_items} items and {settings.n_annotators} annotators in "
+            f"{settings.n_components} component(s), which takes {needed.sum()}, evenly spread; raise votes_per_item "
+            "or n_components, or lower n_annotators or abstention_rate"
+        )
+
+
+def _check_experts(settings: SimulationSettings) -> None:
+    for rate in settings.expert_errors:
+        check_in_range(rate, 0, 1, "each of expert_errors")
+    if settings.expert_ability is not None:
+        check_in_range(settings.expert_ability, 0, LARGEST, "expert_ability", ends="open")
+    if settings.n_expert_items is not None:
+        number = check_positive_int(settings.n_expert_items, "n_expert_items")
+        if number > settings.n_items:
+            raise UsageError(f"n_expert_items must be at most n_items, {settings.n_items}, got {number}")
+
+
+def _check_models(settings: SimulationSettings) -> None:
+    if len(settings.model_aurocs) != len(settings.model_ambiguity):
+        raise UsageError(
+            f"model_aurocs and model_ambiguity must have one entry a model, got {len(settings.model_aurocs)} "
+            f"and {len(settings.model_ambiguity)}"
+        )
+    for auroc in settings.model_aurocs:
+        if check_in_range(auroc, 0.5, 1, "each of model_aurocs") == 1:
+            raise UsageError("each of model_aurocs must be below 1, got 1; a model without errors is the truth itself")
+    for share in settings.model_ambiguity:
+        check_in_range(share, 0, 1, "each of model_ambiguity")

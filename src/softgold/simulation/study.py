@@ -1,0 +1,126 @@
+"""Votes, experts' labels and models' scores with a known truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from softgold.simulation.experts import ask_experts
+from softgold.simulation.graph import Responses, draw_responses
+from softgold.simulation.population import Crowd, draw_crowd, draw_difficulty
+from softgold.simulation.presets import CLEANPATRICK_ISSUES, Preset, preset_settings
+from softgold.simulation.result import Simulation, Truth
+from softgold.simulation.scores import model_scores
+from softgold.simulation.settings import SimulationSettings, generator
+from softgold.votes import VoteTable
+
+__all__ = ["simulate", "simulate_cleanpatrick"]
+
+
+def simulate(
+    preset: Preset | None = None, *, issue: str | None = None, scale: float = 1.0, **settings: Any
+) -> Simulation:
+    """Draw a study from the signed-difficulty model (CleanPatrick, section 3.3, after GLAD).
+
+    Annotator a votes 1 on item i with probability sigmoid(c_a b_i). The sign of b is the item's class, a small |b|
+    is hard; c > 0 is helpful, 0 chance, c < 0 adversarial. Time and memory grow with the number of votes.
+
+    Args:
+        preset: `small` (2,000 items) or `cleanpatrick` (the size and shape of the CleanPatrick study; one of its
+            three issue types a call). None for the defaults of `SimulationSettings`.
+        issue: For `cleanpatrick`: `off_topic`, `near_duplicates` (if None) or `label_errors`. Otherwise any name;
+            simulations with the same seed and different issues share their annotators.
+        scale: Multiplies the number of items, and with it that of votes; the number of annotators stays.
+        **settings: Anything in `SimulationSettings`, in place of what the preset says; `seed` among them.
+
+    Returns:
+        The votes, the truth behind them, the experts' labels and the models' scores.
+
+    Example:
+        >>> study = simulate(n_items=500, n_annotators=30, prevalence=0.2, seed=7)
+        >>> study.votes.n_votes, int(study.truth.label.sum()), study.votes.components.count
+        (5000, 100, 1)
+        >>> simulate("small").votes.n_items
+        2000
+    """
+    chosen = preset_settings(preset, issue=issue, scale=scale, **settings)
+    crowd = draw_crowd(chosen)
+    responses = draw_responses(chosen, crowd.activity, generator(chosen, "responses"))
+    annotator_codes, seen = pd.factorize(responses.annotators[~responses.abstained])
+    truth = _state_truth(chosen, crowd.take(seen))
+    item_codes = responses.items[~responses.abstained]
+    chances = expit(truth.ability[annotator_codes] * truth.difficulty[item_codes])
+    votes = generator(chosen, "votes").random(len(chances)) < chances
+    n_abstentions = int(responses.abstained.sum())
+    return Simulation(
+        votes=VoteTable.from_codes(
+            item_codes, annotator_codes, votes, truth.item_ids, truth.annotator_ids, n_abstentions=n_abstentions
+        ),
+        abstentions=_abstentions(chosen, responses),
+        truth=truth,
+        experts=_draw_experts(chosen, truth),
+        scores=_draw_scores(chosen, truth),
+        settings=chosen,
+    )
+
+
+def simulate_cleanpatrick(*, scale: float = 1.0, **settings: Any) -> dict[str, Simulation]:
+    """Draw all three issue types of the preset `cleanpatrick`, by name; they share their annotators.
+
+    Args:
+        scale: As in `simulate`.
+        **settings: As in `simulate`.
+
+    Example:
+        >>> studies = simulate_cleanpatrick(scale=0.1, seed=3)
+        >>> {issue: round(float(study.truth.label.mean()), 2) for issue, study in studies.items()}
+        {'off_topic': 0.04, 'near_duplicates': 0.21, 'label_errors': 0.32}
+    """
+    return {issue: simulate("cleanpatrick", issue=issue, scale=scale, **settings) for issue in CLEANPATRICK_ISSUES}
+
+
+def _state_truth(settings: SimulationSettings, crowd: Crowd) -> Truth:
+    difficulty = draw_difficulty(settings)
+    return Truth(
+        item_ids=_ids("i", range(settings.n_items), settings.n_items),
+        label=(difficulty > 0).astype("int8"),
+        difficulty=difficulty,
+        annotator_ids=_ids("a", crowd.numbers, settings.n_annotators),
+        ability=crowd.ability,
+        kind=pd.Index(crowd.kind, dtype="str"),
+    )
+
+
+def _abstentions(settings: SimulationSettings, responses: Responses) -> pd.DataFrame:
+    items, annotators = responses.items[responses.abstained], responses.annotators[responses.abstained]
+    return pd.DataFrame(
+        {
+            "item": _ids("i", items, settings.n_items),
+            "annotator": _ids("a", annotators, settings.n_annotators),
+        }
+    )
+
+
+def _ids(letter: str, numbers: range | NDArray[Any], total: int) -> pd.Index[str]:
+    """Return ids that sort as text the way their numbers do: i0001, i0002, ..."""
+    digits = len(str(total))
+    return pd.Index([f"{letter}{number + 1:0{digits}d}" for number in numbers], dtype="str")
+
+
+def _draw_experts(settings: SimulationSettings, truth: Truth) -> VoteTable | None:
+    if not settings.expert_errors:
+        return None
+    rng = generator(settings, "experts")
+    items = None
+    if settings.n_expert_items is not None:
+        items = truth.item_ids[rng.choice(settings.n_items, settings.n_expert_items, replace=False)]
+    return ask_experts(truth, items, errors=settings.expert_errors, ability=settings.expert_ability, seed=rng)
+
+
+def _draw_scores(settings: SimulationSettings, truth: Truth) -> pd.DataFrame | None:
+    if not settings.model_aurocs:
+        return None
+    return model_scores(truth, settings.model_aurocs, settings.model_ambiguity, generator(settings, "scores"))
