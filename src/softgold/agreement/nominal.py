@@ -50,18 +50,10 @@ def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
     >>> round(krippendorff_alpha(NominalLabels.from_matrix(rows)), 4)
     0.5909
     """
-    counts = _counts(labels)
-    pairable = counts.pairable
-    if not pairable.any():
-        warn("alpha is undefined: no unit has labels of two raters")
-        return float("nan")
-    paired = counts.count * pairable[counts.unit]
-    totals = sum_by(counts.category, paired, counts.n_categories)
-    per_unit = _agreement_mass(counts)
-    alpha, one_category = _alpha_of_sums(per_unit[pairable].sum()[None], totals[None, :])
-    if one_category[0]:
-        warn("alpha is 1 by definition: every label is the same category, so nothing could have disagreed")
-    return float(alpha[0])
+    alpha, note = _alpha_and_note(_counts(labels))
+    if note:
+        warn(note)
+    return alpha
 
 
 def percent_agreement(labels: NominalLabels | UnitCounts) -> float:
@@ -153,6 +145,7 @@ class Agreement:
         percent: Percent agreement, as a share.
         fleiss: Fleiss' kappa; None when units have different numbers of labels.
         kappas: Cohen's kappa of every pair of raters, the table of `cohen_kappas`.
+        notes: What to know of the numbers, one sentence each.
     """
 
     n_units: int
@@ -166,6 +159,7 @@ class Agreement:
     percent: float
     fleiss: float | None
     kappas: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; undefined numbers stay NaN."""
@@ -191,7 +185,9 @@ def agreement(
         (0.656, 'substantial', 'not reliable', 3)
     """
     counts = labels.counts
-    alpha = krippendorff_alpha(counts)
+    alpha, note = _alpha_and_note(counts)
+    if note:
+        warn(note)
     return Agreement(
         n_units=int((counts.labels_per_unit > 0).sum()),
         n_pairable=int(counts.pairable.sum()),
@@ -204,11 +200,24 @@ def agreement(
         percent=percent_agreement(counts),
         fleiss=fleiss_kappa(counts),
         kappas=cohen_kappas(labels, min_shared=min_shared, level=level),
+        notes=(note,) if note else (),
     )
 
 
 def _counts(labels: NominalLabels | UnitCounts) -> UnitCounts:
     return labels.counts if isinstance(labels, NominalLabels) else labels
+
+
+def _alpha_and_note(counts: UnitCounts) -> tuple[float, str]:
+    """Alpha, and what its reader must be told, if anything."""
+    pairable = counts.pairable
+    if not pairable.any():
+        return float("nan"), "alpha is undefined: no unit has labels of two raters"
+    totals = sum_by(counts.category, counts.count * pairable[counts.unit], counts.n_categories)
+    alpha, one_category = _alpha_of_sums(_agreement_mass(counts)[pairable].sum()[None], totals[None, :])
+    if one_category[0]:
+        return 1.0, "alpha is 1 by definition: every label is the same category, so nothing could have disagreed"
+    return float(alpha[0]), ""
 
 
 def _agreement_mass(counts: UnitCounts) -> FloatArray:
