@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from softgold.description import VoteDescription, describe_votes
 from softgold.errors import InputError
 
 __all__ = ["Components", "ExpertLabels", "VoteTable"]
@@ -137,8 +138,12 @@ class VoteTable:
     @cached_property
     def item_positives(self) -> FloatArray:
         """Positive votes per item, shape (I,); whole numbers unless repeats were averaged."""
-        mass = self.votes if self.weights is None else self.votes * self.weights
-        return np.bincount(self.item_codes, weights=mass, minlength=self.n_items).astype(np.float64)
+        return self._positives(self.item_codes, self.n_items)
+
+    @cached_property
+    def annotator_positives(self) -> FloatArray:
+        """Positive votes per annotator, shape (A,)."""
+        return self._positives(self.annotator_codes, self.n_annotators)
 
     @property
     def item_shares(self) -> FloatArray:
@@ -148,6 +153,42 @@ class VoteTable:
     def _count(self, codes: IntArray, length: int) -> NDArray[np.int64]:
         counts = np.bincount(codes, weights=self.weights, minlength=length)
         return np.rint(counts).astype(np.int64)
+
+    def _positives(self, codes: IntArray, length: int) -> FloatArray:
+        mass = self.votes if self.weights is None else self.votes * self.weights
+        return np.bincount(codes, weights=mass, minlength=length).astype(np.float64)
+
+    def _item_squares(self) -> FloatArray:
+        """Sum over each item's annotators of the squared (mean) vote, shape (I,)."""
+        if self.weights is None:
+            return self.item_positives
+        keys = self.item_codes.astype(np.int64) * self.n_annotators + self.annotator_codes
+        pairs, pair_of = np.unique(keys, return_inverse=True)
+        means = np.bincount(pair_of, weights=self.votes * self.weights)
+        return np.bincount(pairs // self.n_annotators, weights=means**2, minlength=self.n_items).astype(np.float64)
+
+    def describe(self) -> VoteDescription:
+        """Describe the table: counts, distributions, components, agreement, and what to be warned of.
+
+        >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
+        >>> print(table.describe())
+        items                2 (1 with one vote)
+        annotators           2
+        votes                3 (66.7% positive)
+        ...
+        """
+        return describe_votes(
+            item_counts=self.item_counts,
+            item_positives=self.item_positives,
+            item_squares=self._item_squares(),
+            annotator_counts=self.annotator_counts,
+            annotator_positives=self.annotator_positives,
+            item_components=self.components.items,
+            n_abstentions=self.n_abstentions,
+            n_silent_items=len(self.abstained_items),
+            n_silent_annotators=len(self.abstained_annotators),
+            notes=self.notes,
+        )
 
     def signed_csr(self) -> sparse.csr_array:
         """Items x annotators matrix of +1 (positive) and -1 (negative), times the weights; no vote is an absent entry.

@@ -12,33 +12,26 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any, TextIO
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 from softgold import __version__
 from softgold.errors import SoftgoldError, SoftgoldWarning
 
-__all__ = ["COMMANDS", "build_app", "main"]
+__all__ = ["COMMANDS", "build_app", "load_command", "main"]
 
-# Modules of this package, in the order of the help text. Each has a function `register(app)`.
-COMMANDS = (
-    "demo",
-    "fit",
-    "baseline",
-    "predict",
-    "sample_experts",
-    "calibrate",
-    "evaluate",
-    "agreement",
-    "report",
-    "describe",
-    "simulate",
-    "convergence",
-    "duplicates",
-    "uncertainty",
-)
+# The commands in the order of the help text, each with its one line there. The command sample-experts is in the module
+# sample_experts of this package, and so on; only the module of the command that is run is imported. A line is the first
+# of the command's docstring, which a test compares.
+COMMANDS = {
+    "demo": "Run the whole path on the sample data.",
+    "baseline": "Compute soft labels by majority, vote share or mean rating.",
+    "describe": "Say what is in a vote table, and what to be warned of.",
+    "simulate": "Draw votes, experts and model scores with a known truth.",
+}
 
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
 
@@ -63,15 +56,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(_fault_sentence(error), 1, error)
 
 
+class LazyGroup(TyperGroup):
+    """A group that knows names and summaries, and imports a command when it is run."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the real command in place of its entry in the help text."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name is not None else command, rest
+
+
 def build_app() -> typer.Typer:
-    """Return the application with every command registered."""
+    """Return the application."""
     # Help drawn by Rich takes twice the time of all that `softgold --help` imports.
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
-    for name in COMMANDS:
-        if find_spec(f"softgold.cli.{name}") is not None:
-            import_module(f"softgold.cli.{name}").register(app)
     return app
+
+
+def load_command(name: str) -> Any:
+    """Import the module of a command and return the command that it registers."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.callback()(_nothing)
+    import_module(f"softgold.cli.{name.replace('-', '_')}").register(app)
+    group = typer.main.get_command(app)
+    return group.commands[name] if isinstance(group, TyperGroup) else group
+
+
+def _nothing() -> None:
+    """With a callback, an application is a group even if it has one command."""
 
 
 def _root(

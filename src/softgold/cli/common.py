@@ -16,8 +16,6 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.votes import VoteTable
-
 __all__ = [
     "AnnotatorColumn",
     "AsJson",
@@ -35,8 +33,8 @@ __all__ = [
     "print_json",
     "print_table",
     "progress",
-    "read_vote_file",
     "say",
+    "write_or_print",
 ]
 
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
@@ -103,16 +101,11 @@ def progress(description: str, total: int | None, *, quiet: bool = False) -> Ite
         yield lambda steps: bar.advance(task, steps)
 
 
-def read_vote_file(
-    votes: str,
-    *,
-    item: str | None,
-    annotator: str | None,
-    vote: str | None,
-    wide: bool,
-    duplicates: DuplicateChoice,
-) -> VoteTable:
-    """Read the vote table that the shared options describe."""
-    from softgold.readers import read_votes
+def write_or_print(frame: pd.DataFrame, output: Path | None, *, force: bool) -> None:
+    """Write a table to a file, or print it when no file is named."""
+    if output is None:
+        print_table(frame)
+        return
+    from softgold.output import write_table
 
-    return read_votes(votes, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates)
+    write_table(frame, output, force=force)

@@ -1,0 +1,46 @@
+"""`softgold describe`: what is in a vote table."""
+
+from __future__ import annotations
+
+import typer
+
+from softgold.cli.common import (
+    AnnotatorColumn,
+    AsJson,
+    Duplicates,
+    ItemColumn,
+    VoteColumn,
+    Votes,
+    Wide,
+    print_json,
+)
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("describe")(describe)
+
+
+def describe(
+    votes: Votes,
+    item_col: ItemColumn = None,
+    annotator_col: AnnotatorColumn = None,
+    vote_col: VoteColumn = None,
+    wide: Wide = False,
+    duplicates: Duplicates = "error",
+    as_json: AsJson = False,
+) -> None:
+    """Say what is in a vote table, and what to be warned of.
+
+    Counts, distributions over items and annotators, connected components, and how far the votes agree.
+    """
+    from softgold.readers import read_votes
+
+    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
+    description = table.describe()
+    if as_json:
+        print_json(description)
+    else:
+        typer.echo(str(description))
