@@ -214,7 +214,7 @@ class TestBadInput:
         with pytest.raises(InputError, match=r"finite.*annotation 2"):
             DetectionTable.from_boxes({"x": {"ann": [(1, [0, 0, 1, 1]), (1, [value, 0, 1, 1])], "bob": []}})
 
-    @pytest.mark.parametrize("thresholds", [[], [1.0], [-0.1], [0.5, 1.5]])
+    @pytest.mark.parametrize("thresholds", [[], [0.0], [-0.1], [0.5, 1.5]])
     def test_thresholds(self, thresholds):
         with pytest.raises(UsageError, match="thresholds"):
             detection_alpha(table_of(TWO_RATERS), thresholds)

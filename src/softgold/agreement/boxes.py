@@ -165,27 +165,26 @@ class DetectionTable:
 
     def take_images(self, keep: NDArray[np.bool_]) -> DetectionTable:
         """Return the table of the images marked in `keep`, shape (I,), all raters and categories still known."""
-        new_code = np.cumsum(keep) - 1
-        rows, looks = keep[self.image], keep[self.looked_image]
-        return self._with_rows(rows, looks, new_code, self.image_ids[keep])
+        return self.take_rows(rows=keep[self.image], looks=keep[self.looked_image], keep=keep)
 
     def take_raters(self, *raters: int) -> DetectionTable:
         """Return what these raters (codes) drew, on the images at which all of them looked."""
         looks = np.isin(self.looked_rater, raters)
         keep = np.bincount(self.looked_image[looks], minlength=self.n_images) == len(raters)
-        looks &= keep[self.looked_image]
         rows = np.isin(self.rater, raters) & keep[self.image]
-        return self._with_rows(rows, looks, np.cumsum(keep) - 1, self.image_ids[keep])
+        return self.take_rows(rows=rows, looks=looks & keep[self.looked_image], keep=keep)
 
-    def _with_rows(
-        self, rows: NDArray[np.bool_], looks: NDArray[np.bool_], new_code: IntArray, image_ids: pd.Index[str]
+    def take_rows(
+        self, *, rows: NDArray[np.bool_], looks: NDArray[np.bool_], keep: NDArray[np.bool_]
     ) -> DetectionTable:
+        """Return the table of the marked annotations (N,), looks (L,) and images (I,)."""
+        new_code = np.cumsum(keep) - 1
         return DetectionTable(
             image=new_code[self.image[rows]],
             rater=self.rater[rows],
             category=self.category[rows],
             boxes=self.boxes[rows],
-            image_ids=image_ids,
+            image_ids=self.image_ids[keep],
             rater_ids=self.rater_ids,
             category_ids=self.category_ids,
             category_names=self.category_names,

@@ -71,7 +71,7 @@ def detection_alpha(
 
     Args:
         table: What was drawn, with two raters or more on every image.
-        thresholds: Overlaps, each in [0, 1).
+        thresholds: Overlaps, each in (0, 1].
         empty: Count an image on which no rater drew as full agreement (1), or skip it.
         legacy: Do as the published code: let pairs below the threshold take part in the assignment, take category 0
             for "nothing there", round the alpha of each image to four decimals.
@@ -82,7 +82,7 @@ def detection_alpha(
         [-0.2]
     """
     check_choice(empty, ("one", "skip"), "empty")
-    sums = AlphaSums.of(table, find_overlaps(table), as_thresholds(thresholds, closed="left"), legacy=legacy)
+    sums = AlphaSums.of(table, find_overlaps(table), as_thresholds(thresholds), legacy=legacy)
     return sums.alpha(empty)
 
 
@@ -210,13 +210,16 @@ def unit_labels(table: DetectionTable, unit: IntArray) -> list[list[tuple[str, .
     return [[tuple(labels) for labels in units.values()] for units in members]
 
 
-def as_thresholds(values: ArrayLike, *, closed: Literal["left", "right"]) -> FloatArray:
-    """Return overlap thresholds in ascending order, or say what is wrong with them."""
+def as_thresholds(values: ArrayLike) -> FloatArray:
+    """Return overlap thresholds in ascending order, or say what is wrong with them.
+
+    >>> as_thresholds([0.75, 0.5]).tolist()
+    [0.5, 0.75]
+    """
     thresholds = np.unique(as_finite(np.atleast_1d(np.asarray(values)), "thresholds"))
-    fine = (thresholds >= 0) & (thresholds < 1) if closed == "left" else (thresholds > 0) & (thresholds <= 1)
+    fine = (thresholds > 0) & (thresholds <= 1)
     if not len(thresholds) or not fine.all():
-        bounds = "[0, 1)" if closed == "left" else "(0, 1]"
-        raise UsageError(f"overlap thresholds must lie in {bounds}, got {thresholds[~fine].tolist() or 'none'}")
+        raise UsageError(f"overlap thresholds must lie in (0, 1], got {thresholds[~fine].tolist() or 'none'}")
     return thresholds
 
 

@@ -1,0 +1,320 @@
+"""Label convergence: how high a model can score on labels on which the raters themselves disagree (paper 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from softgold.agreement.boxes import DetectionTable, find_overlaps
+from softgold.agreement.detection import IOU_THRESHOLDS, AlphaSums, DetectionAlpha, as_thresholds
+from softgold.agreement.lines import PUBLISHED_LINE, Line, alpha_to_map, fit_line
+from softgold.agreement.precision import Confidence, ModifiedMap, map_of_matches, match_pairs, mean_directions
+from softgold.agreement.subsets import SubsetInterval, draw_subsets, subset_interval, subset_size
+from softgold.checks import check_choice
+
+__all__ = ["Convergence", "ConvergenceSettings", "InferredInterval", "label_convergence"]
+
+FloatArray = NDArray[np.float64]
+AlphaKind = Literal["mean_image", "pooled"]
+Progress = Callable[[int], None]
+
+_STEPS = 20
+
+
+@dataclass(frozen=True)
+class ConvergenceSettings:
+    """How label convergence is measured.
+
+    Attributes:
+        confidence: What stands for the confidence that raters do not state; see `modified_map`.
+        alpha: Alpha per image, averaged, or of all units pooled.
+        empty: What an image is on which no rater drew; see `detection_alpha`.
+        legacy: Alpha as the published code has it.
+        fraction: Share of the images in a subset.
+        n_subsets: Number of subsets.
+        seed: Seed of the subsets.
+    """
+
+    confidence: Confidence = "tied"
+    alpha: AlphaKind = "mean_image"
+    empty: Literal["one", "skip"] = "one"
+    legacy: bool = False
+    fraction: float = 0.1
+    n_subsets: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.confidence, ("tied", "coco"), "confidence")
+        check_choice(self.alpha, ("mean_image", "pooled"), "alpha")
+        check_choice(self.empty, ("one", "skip"), "empty")
+
+
+@dataclass(frozen=True)
+class InferredInterval:
+    """Mean average precision inferred from alpha by a line.
+
+    Attributes:
+        line: The line.
+        raw: Intervals of the line's own values, which can leave [0, 1].
+        clipped: Intervals of the same values within [0, 1].
+    """
+
+    line: Line
+    raw: SubsetInterval
+    clipped: SubsetInterval
+
+
+@dataclass(frozen=True, eq=False)
+class Convergence:
+    """What the raters' disagreement leaves for a model to reach.
+
+    Attributes:
+        settings: How it was measured.
+        n_images: Images.
+        n_annotations: Annotations.
+        raters: Rater ids.
+        masks: Whether masks were compared, not boxes.
+        subset_size: Images in a subset.
+        thresholds: One row a threshold: `threshold, alpha_mean_image, alpha_pooled`, and where every image has two
+            raters `map_first_truth, map_second_truth, map`.
+        alpha: Alpha of the full data, averaged over the thresholds.
+        map: Mean average precision between the two raters on the full data; None unless every image has two.
+        alpha_interval: Intervals of alpha from subsets.
+        map_interval: Intervals of the mean average precision from subsets; None unless every image has two raters.
+        published: mAP inferred from alpha by the published line.
+        refitted: mAP inferred by a line fitted on this data; None if its points do not determine a line.
+        pairs: One row a pair of raters: `rater_a, rater_b, n_images, alpha, map`, averaged over the thresholds.
+        subsets: One row a subset: `alpha`, and `map` where every image has two raters.
+        basis: What the upper bound rests on.
+        upper_bound: Upper end of the 95 % interval of the full data.
+        subset_upper_bound: Upper end of the 95 % interval of subsets, which the published tables give.
+    """
+
+    settings: ConvergenceSettings
+    n_images: int
+    n_annotations: int
+    raters: tuple[str, ...]
+    masks: bool
+    subset_size: int
+    thresholds: pd.DataFrame
+    alpha: float
+    map: float | None
+    alpha_interval: SubsetInterval
+    map_interval: SubsetInterval | None
+    published: InferredInterval
+    refitted: InferredInterval | None
+    pairs: pd.DataFrame
+    subsets: pd.DataFrame
+    basis: str
+    upper_bound: float
+    subset_upper_bound: float
+
+    @property
+    def sentence(self) -> str:
+        """The upper bound in words."""
+        return (
+            f"A model above {100 * self.upper_bound:.1f} mAP is fitting one annotator's habits "
+            f"(upper end of the 95 % interval of the full data, from {self.basis}; subsets of "
+            f"{100 * self.alpha_interval.fraction:.0f} % of the images reach {100 * self.subset_upper_bound:.1f})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values without the subsets; undefined numbers stay NaN."""
+        values = {name: value for name, value in vars(self).items() if name != "subsets"}
+        tables = {name: values[name].to_dict(orient="records") for name in ("thresholds", "pairs")}
+        return {**values, **tables, "sentence": self.sentence}
+
+
+def label_convergence(
+    table: DetectionTable,
+    thresholds: ArrayLike = IOU_THRESHOLDS,
+    settings: ConvergenceSettings | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Convergence:
+    """Estimate how high a model can score before it fits one rater's habits instead of the task.
+
+    Where every image has two raters, that is the mean average precision between them; with more raters it is inferred
+    from alpha by a line, published or fitted on pairs of raters (paper 002, section 4). Both come with intervals from
+    subsets of the images: the published kind, which is of *subsets*, and that of the full data beside it. The boxes
+    are matched once; the subsets only sum counts.
+
+    Args:
+        table: What was drawn, with two raters or more on every image.
+        thresholds: Overlaps, each in (0, 1].
+        settings: How to measure.
+        progress: Called with the number of subsets done.
+
+    Example:
+        >>> box = [(1, [0, 0, 10, 10])]
+        >>> images = {i: {"ann": box, "bob": box if i % 4 else [(1, [0, 0, 10, 7])]} for i in range(40)}
+        >>> result = label_convergence(DetectionTable.from_boxes(images), settings=ConvergenceSettings(n_subsets=50))
+        >>> round(result.map, 3), round(result.alpha, 3)
+        (0.782, 0.775)
+    """
+    settings = settings or ConvergenceSettings()
+    cuts = as_thresholds(thresholds)
+    size = subset_size(table.n_images, settings.fraction)
+    subsets = draw_subsets(table.n_images, size, settings.n_subsets, settings.seed)
+    measured = _measure(table, cuts, subsets, settings, progress or (lambda steps: None))
+    pairs, points = _rater_pairs(table, cuts, settings, measured)
+    return _summarise(table, settings, size, measured, pairs, points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Alpha and mAP of the full data, and of each subset at each threshold, shape (B, T)."""
+
+    alpha: DetectionAlpha
+    map: ModifiedMap | None
+    alphas: FloatArray
+    maps: FloatArray | None
+
+    def alpha_of(self, kind: AlphaKind) -> FloatArray:
+        return self.alpha.mean_image if kind == "mean_image" else self.alpha.pooled
+
+
+def _measure(
+    table: DetectionTable,
+    cuts: FloatArray,
+    subsets: sparse.csr_array,
+    settings: ConvergenceSettings,
+    progress: Progress,
+) -> _Measured:
+    overlaps = find_overlaps(table)
+    sums = AlphaSums.of(table, overlaps, cuts, legacy=settings.legacy)
+    alpha = sums.alpha(settings.empty)
+    alphas = sums.pooled(subsets) if settings.alpha == "pooled" else _mean_over_images(alpha.per_image, subsets)
+    if (table.raters_per_image != 2).any():
+        progress(subsets.shape[0])
+        return _Measured(alpha, None, alphas, None)
+    matches = match_pairs(table, overlaps, cuts, settings.confidence)
+    parts = []
+    for rows in np.array_split(np.arange(subsets.shape[0]), min(_STEPS, subsets.shape[0])):
+        parts.append(mean_directions(matches.directions(subsets[rows])))
+        progress(len(rows))
+    return _Measured(alpha, map_of_matches(matches, table.n_images), alphas, np.concatenate(parts))
+
+
+def _mean_over_images(per_image: FloatArray, subsets: sparse.csr_array) -> FloatArray:
+    known = np.isfinite(per_image)
+    total = subsets @ np.where(known, per_image, 0.0).T
+    count = subsets @ known.T.astype(np.float64)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _rater_pairs(
+    table: DetectionTable, cuts: FloatArray, settings: ConvergenceSettings, measured: _Measured
+) -> tuple[pd.DataFrame, tuple[FloatArray, FloatArray]]:
+    """Each pair of raters who share images, and the alphas and mAPs of the pairs, shape (P, T) each."""
+    codes = _pairs_that_meet(table)
+    if len(codes) == 1 and measured.map is not None:
+        of_pairs = [(table.n_images, measured.alpha_of(settings.alpha), measured.map.mean)]
+    else:
+        of_pairs = [_measure_pair(table.take_raters(a, b), cuts, settings) for a, b in codes]
+    alphas, maps = (np.array([values[place] for values in of_pairs]) for place in (1, 2))
+    frame = pd.DataFrame({
+        "rater_a": table.rater_ids.take([a for a, _ in codes]),
+        "rater_b": table.rater_ids.take([b for _, b in codes]),
+        "n_images": [n_images for n_images, _, _ in of_pairs],
+        "alpha": alphas.mean(axis=1),
+        "map": maps.mean(axis=1),
+    })  # fmt: skip
+    return frame, (alphas, np.where(maps < 0, np.nan, maps))
+
+
+def _measure_pair(
+    pair: DetectionTable, cuts: FloatArray, settings: ConvergenceSettings
+) -> tuple[int, FloatArray, FloatArray]:
+    overlaps = find_overlaps(pair)
+    alpha = AlphaSums.of(pair, overlaps, cuts, legacy=settings.legacy).alpha(settings.empty)
+    precision = map_of_matches(match_pairs(pair, overlaps, cuts, settings.confidence), pair.n_images)
+    return pair.n_images, alpha.mean_image if settings.alpha == "mean_image" else alpha.pooled, precision.mean
+
+
+def _pairs_that_meet(table: DetectionTable) -> list[tuple[int, int]]:
+    first_look = np.cumsum(table.raters_per_image)[:-1]
+    met = {pair for raters in np.split(table.looked_rater, first_look) for pair in combinations(raters.tolist(), 2)}
+    return sorted(met)
+
+
+def _summarise(
+    table: DetectionTable,
+    settings: ConvergenceSettings,
+    size: int,
+    measured: _Measured,
+    pairs: pd.DataFrame,
+    points: tuple[FloatArray, FloatArray],
+) -> Convergence:
+    fraction = size / table.n_images
+    subsets = pd.DataFrame({"alpha": measured.alphas.mean(axis=1)})
+    if measured.maps is not None:
+        subsets["map"] = measured.maps.mean(axis=1)
+        points = measured.alphas, measured.maps
+    alphas = subsets["alpha"].to_numpy()
+    line = _fit_own_line(*points)
+    published = _infer(alphas, PUBLISHED_LINE, fraction)
+    refitted = None if line is None else _infer(alphas, line, fraction)
+    map_interval = subset_interval(subsets["map"], fraction) if "map" in subsets else None
+    basis, bound = _upper_bound(map_interval, published, refitted, len(pairs))
+    return Convergence(
+        settings=settings,
+        n_images=table.n_images,
+        n_annotations=len(table),
+        raters=tuple(table.rater_ids),
+        masks=table.masks is not None,
+        subset_size=size,
+        thresholds=_threshold_frame(measured),
+        alpha=float(measured.alpha_of(settings.alpha).mean()),
+        map=None if measured.map is None else measured.map.map,
+        alpha_interval=subset_interval(alphas, fraction),
+        map_interval=map_interval,
+        published=published,
+        refitted=refitted,
+        pairs=pairs,
+        subsets=subsets,
+        basis=basis,
+        upper_bound=min(bound.full_normal[1], 1.0),
+        subset_upper_bound=min(bound.normal[1], 1.0),
+    )
+
+
+def _threshold_frame(measured: _Measured) -> pd.DataFrame:
+    columns = {
+        "threshold": measured.alpha.thresholds,
+        "alpha_mean_image": measured.alpha.mean_image,
+        "alpha_pooled": measured.alpha.pooled,
+    }
+    if measured.map is not None:
+        columns["map_first_truth"] = measured.map.first_truth
+        columns["map_second_truth"] = measured.map.second_truth
+        columns["map"] = measured.map.mean
+    return pd.DataFrame(columns)
+
+
+def _fit_own_line(alphas: FloatArray, maps: FloatArray) -> Line | None:
+    known = np.isfinite(alphas) & np.isfinite(maps)
+    x, y = alphas[known], maps[known]
+    return fit_line(x, y) if len(x) > 2 and np.ptp(x) > 0 else None
+
+
+def _infer(alphas: FloatArray, line: Line, fraction: float) -> InferredInterval:
+    inferred = alpha_to_map(alphas, line)
+    return InferredInterval(line, subset_interval(inferred.raw, fraction), subset_interval(inferred.clipped, fraction))
+
+
+def _upper_bound(
+    map_interval: SubsetInterval | None, published: InferredInterval, refitted: InferredInterval | None, n_pairs: int
+) -> tuple[str, SubsetInterval]:
+    if map_interval is not None:
+        return "the mAP between the two raters", map_interval
+    if refitted is not None and refitted.line.slope > 0:
+        return f"alpha by a line fitted on {n_pairs} pairs of raters", refitted.clipped
+    return "alpha by the published line", published.clipped
