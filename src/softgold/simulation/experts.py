@@ -12,7 +12,7 @@ from scipy.special import expit
 from softgold.checks import check_positive_int
 from softgold.errors import UsageError
 from softgold.simulation.result import Truth
-from softgold.votes import VoteTable
+from softgold.votes import ExpertLabels, VoteTable
 
 __all__ = ["ask_experts", "expert_error"]
 
@@ -47,7 +47,7 @@ def ask_experts(
     errors: Sequence[float],
     ability: float | None = None,
     seed: int | np.random.Generator = 0,
-) -> VoteTable:
+) -> ExpertLabels:
     """Let a panel of experts label some items of a simulation, independently of each other.
 
     Args:
@@ -58,14 +58,14 @@ def ask_experts(
         seed: Seed or generator of the random numbers.
 
     Returns:
-        A vote table with annotators `expert_1`, `expert_2`, ...; the items keep the order of `truth`.
+        Labels of `expert_1`, `expert_2`, ...; the items keep the order of `truth`.
 
     Example:
         >>> from softgold.simulation import simulate
         >>> truth = simulate(n_items=200, n_annotators=20, seed=1).truth
         >>> panel = ask_experts(truth, truth.item_ids[:40], errors=[0.0, 0.1], seed=1)
-        >>> panel.n_items, panel.n_annotators, panel.n_votes
-        (40, 2, 80)
+        >>> len(panel.item_ids), panel.expert_ids.tolist(), len(panel)
+        (40, ['expert_1', 'expert_2'], 80)
     """
     if not len(errors):
         raise UsageError("errors must name at least one expert's error rate")
@@ -79,7 +79,9 @@ def ask_experts(
     labels = truth.label[chosen][:, None] ^ wrong
     item_codes, expert_codes = np.divmod(np.arange(labels.size), len(errors))
     expert_ids = [f"expert_{number}" for number in range(1, len(errors) + 1)]
-    return VoteTable.from_codes(item_codes, expert_codes, labels.ravel(), truth.item_ids[chosen], expert_ids)
+    return ExpertLabels(
+        VoteTable.from_codes(item_codes, expert_codes, labels.ravel(), truth.item_ids[chosen], expert_ids)
+    )
 
 
 def _positions(item_ids: pd.Index[str], items: Sequence[str] | pd.Index[str]) -> NDArray[np.intp]:

@@ -82,8 +82,7 @@ def draw_responses(settings: SimulationSettings, activity: FloatArray, rng: np.r
     missing = counts - np.bincount(tree_items, minlength=settings.n_items)
     more_items, more_annotators = _draw_rest(layout, tree_items, tree_annotators, missing, rng)
     abstained = np.zeros(counts.sum(), dtype=np.bool_)
-    n_abstentions = round(settings.abstention_rate * len(abstained))
-    abstained[len(tree_items) + rng.choice(len(more_items), n_abstentions, replace=False)] = True
+    abstained[len(tree_items) + rng.choice(len(more_items), settings.n_abstentions, replace=False)] = True
     items = item_at[np.concatenate([tree_items, more_items])]
     annotators = annotator_at[np.concatenate([tree_annotators, more_annotators])]
     order = np.lexsort((rng.random(len(items)), items))

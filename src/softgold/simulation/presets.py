@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from softgold.checks import check_choice, check_in_range
+from softgold.checks import check_choice, check_in_range, check_positive_int
 from softgold.errors import UsageError
 from softgold.simulation.settings import LARGEST, SETTING_NAMES, SimulationSettings
 
@@ -76,12 +76,15 @@ def preset_settings(
     unknown = sorted(set(changes) - set(SETTING_NAMES))
     if unknown:
         raise UsageError(f"simulate has no setting {unknown[0]!r}; it has {', '.join(SETTING_NAMES)}")
-    values = {**_preset_values(preset, issue), **changes}
     check_in_range(scale, 0, LARGEST, "scale", ends="open")
-    n_items = values.get("n_items", SimulationSettings.n_items)
+    values = _preset_values(preset, issue)
+    n_items = changes.get("n_items", values.get("n_items", SimulationSettings.n_items))
     if scale != 1:
-        values["n_items"] = round(n_items * scale)
-    return SimulationSettings(**values)
+        n_items = round(check_positive_int(n_items, "n_items") * scale)
+    if "n_expert_items" in values:
+        # The preset's number is for its own size; a number that the caller gave is taken at its word.
+        values["n_expert_items"] = min(values["n_expert_items"], n_items)
+    return SimulationSettings(**{**values, **changes, "n_items": n_items})
 
 
 def _preset_values(preset: Preset | None, issue: str | None) -> dict[str, Any]:

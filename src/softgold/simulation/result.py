@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.scores import Scores
 from softgold.simulation.settings import SimulationSettings
-from softgold.votes import VoteTable
+from softgold.votes import ExpertLabels, VoteTable
 
 __all__ = ["Simulation", "Truth"]
 
@@ -53,16 +54,16 @@ class Simulation:
         votes: The crowd's votes, sorted by item.
         abstentions: Responses without a vote, a table `item, annotator`.
         truth: Items and annotators as they are, in the order of `votes.item_ids` and `votes.annotator_ids`.
-        experts: The experts' labels, with the experts as annotators; None if there are none.
-        scores: The models' scores in (0, 1), a table `item` and one column a model; None if there are none.
+        experts: The experts' labels; None if there are none.
+        scores: The models' scores in (0, 1); None if there are none.
         settings: What it was made with.
     """
 
     votes: VoteTable
     abstentions: pd.DataFrame
     truth: Truth
-    experts: VoteTable | None
-    scores: pd.DataFrame | None
+    experts: ExpertLabels | None
+    scores: Scores | None
     settings: SimulationSettings
 
     def tables(self, decimals: int = 6) -> dict[str, pd.DataFrame]:
@@ -80,9 +81,9 @@ class Simulation:
             "annotators_truth": self.truth.annotators_frame(),
         }
         if self.experts is not None:
-            tables["experts"] = self.experts.to_frame()
+            tables["experts"] = self.experts.table.to_frame().rename(columns={"annotator": "expert", "vote": "label"})
         if self.scores is not None:
-            tables["scores"] = self.scores
+            tables["scores"] = self.scores.to_frame()
         return {name: table.round(decimals) for name, table in tables.items()}
 
     def _responses(self) -> pd.DataFrame:

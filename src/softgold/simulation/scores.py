@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from softgold.scores import Scores
 from softgold.simulation.result import Truth
 
 __all__ = ["model_scores"]
@@ -16,12 +16,11 @@ __all__ = ["model_scores"]
 FloatArray = NDArray[np.float64]
 
 AUROC_TOLERANCE = 1e-4
+LARGEST_LOGIT = 30.0
 
 
-def model_scores(
-    truth: Truth, aurocs: Sequence[float], ambiguity: Sequence[float], rng: np.random.Generator
-) -> pd.DataFrame:
-    """Draw scores in (0, 1) of one model for each target, a table `item, model_1, model_2, ...`.
+def model_scores(truth: Truth, aurocs: Sequence[float], ambiguity: Sequence[float], rng: np.random.Generator) -> Scores:
+    """Draw scores in (0, 1) of one model for each target: `model_1`, `model_2`, ...
 
     score = sigmoid(d s + e) with e ~ N(0, 1), the signal s = sign(b) |b / m|^g and m the median of |b|; d is set so
     that the AUROC against the true class is the target on these very items. The exponent g is the model's
@@ -37,11 +36,13 @@ def model_scores(
     """
     size = np.abs(truth.difficulty)
     relative, sign = size / np.median(size), np.sign(truth.difficulty)
-    columns: dict[str, object] = {"item": truth.item_ids}
-    for number, (auroc, share) in enumerate(zip(aurocs, ambiguity, strict=True), start=1):
+    values = np.empty((len(size), len(aurocs)))
+    for model, (auroc, exponent) in enumerate(zip(aurocs, ambiguity, strict=True)):
         noise = rng.standard_normal(len(size))
-        columns[f"model_{number}"] = expit(_reach(truth.label == 1, sign * relative**share, noise, auroc))
-    return pd.DataFrame(columns)
+        logits = _reach(truth.label == 1, sign * relative**exponent, noise, auroc)
+        # Beyond this the sigmoid rounds to 1, and ties would change the AUROC.
+        values[:, model] = expit(logits * min(1.0, LARGEST_LOGIT / np.abs(logits).max()))
+    return Scores(truth.item_ids, tuple(f"model_{number + 1}" for number in range(len(aurocs))), values)
 
 
 def _reach(positive: NDArray[np.bool_], signal: FloatArray, noise: FloatArray, target: float) -> FloatArray:

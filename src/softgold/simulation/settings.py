@@ -20,6 +20,7 @@ VoteDistribution = Literal["fixed", "poisson", "long_tail"]
 
 # Far beyond any use, and small enough that products of two such numbers stay finite.
 LARGEST = 1e6
+MOST_VOTES = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,11 @@ class SimulationSettings:
         """Votes that hold each component together: a tree over its items and annotators; shape (K,)."""
         return self.component_items + self.component_annotators - 1
 
+    @property
+    def n_abstentions(self) -> int:
+        """Responses that are abstentions."""
+        return round(self.abstention_rate * int(self.component_responses.sum()))
+
 
 SETTING_NAMES = tuple(field.name for field in fields(SimulationSettings))
 
@@ -164,6 +170,8 @@ def _check_votes(settings: SimulationSettings) -> None:
             f"n_components must be at most {smaller}, since each needs an item and an annotator, got {components}"
         )
     check_in_range(settings.votes_per_item, 1, LARGEST, "votes_per_item")
+    if settings.votes_per_item * settings.n_items > MOST_VOTES:
+        raise UsageError(f"votes_per_item times n_items must be at most {MOST_VOTES:,}")
     available = settings.n_annotators // components
     if settings.votes_per_item > available:
         place = "" if components == 1 else f" in each of {components} components"
@@ -174,14 +182,19 @@ def _check_votes(settings: SimulationSettings) -> None:
 
 
 def _check_connected(settings: SimulationSettings) -> None:
-    responses, needed = settings.component_responses, settings.component_links
-    short = np.flatnonzero(responses < needed)
-    votes = int(responses.sum() * (1 - settings.abstention_rate))
-    if len(short) or votes < needed.sum():
+    responses, links = settings.component_responses, settings.component_links
+    worst = int(np.argmin(responses - links))
+    if responses[worst] < links[worst]:
         raise UsageError(
-            f"{votes} votes are too few to link {settings.n_items} items and {settings.n_annotators} annotators in "
-            f"{settings.n_components} component(s), which takes {needed.sum()}, evenly spread; raise votes_per_item "
-            "or n_components, or lower n_annotators or abstention_rate"
+            f"{responses[worst]} votes are too few to link {settings.component_items[worst]} items and "
+            f"{settings.component_annotators[worst]} annotators in one component, which takes {links[worst]}; "
+            "raise votes_per_item or n_components, or lower n_annotators"
+        )
+    kept = responses.sum() - settings.n_abstentions
+    if kept < links.sum():
+        raise UsageError(
+            f"abstention_rate {settings.abstention_rate} leaves {kept} votes, and {links.sum()} are needed so that "
+            "every component hangs together; lower it or raise votes_per_item"
         )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from softgold.scores import Scores
 from softgold.simulation.experts import ask_experts
 from softgold.simulation.graph import Responses, draw_responses
 from softgold.simulation.population import Crowd, draw_crowd, draw_difficulty
@@ -15,7 +16,7 @@ from softgold.simulation.presets import CLEANPATRICK_ISSUES, Preset, preset_sett
 from softgold.simulation.result import Simulation, Truth
 from softgold.simulation.scores import model_scores
 from softgold.simulation.settings import SimulationSettings, generator
-from softgold.votes import VoteTable
+from softgold.votes import ExpertLabels, VoteTable
 
 __all__ = ["simulate", "simulate_cleanpatrick"]
 
@@ -110,7 +111,7 @@ def _ids(letter: str, numbers: range | NDArray[Any], total: int) -> pd.Index[str
     return pd.Index([f"{letter}{number + 1:0{digits}d}" for number in numbers], dtype="str")
 
 
-def _draw_experts(settings: SimulationSettings, truth: Truth) -> VoteTable | None:
+def _draw_experts(settings: SimulationSettings, truth: Truth) -> ExpertLabels | None:
     if not settings.expert_errors:
         return None
     rng = generator(settings, "experts")
@@ -120,7 +121,7 @@ def _draw_experts(settings: SimulationSettings, truth: Truth) -> VoteTable | Non
     return ask_experts(truth, items, errors=settings.expert_errors, ability=settings.expert_ability, seed=rng)
 
 
-def _draw_scores(settings: SimulationSettings, truth: Truth) -> pd.DataFrame | None:
+def _draw_scores(settings: SimulationSettings, truth: Truth) -> Scores | None:
     if not settings.model_aurocs:
         return None
     return model_scores(truth, settings.model_aurocs, settings.model_ambiguity, generator(settings, "scores"))

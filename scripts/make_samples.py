@@ -1,0 +1,97 @@
+"""Make `data_samples/`: a small simulated study. Run again, it writes the same bytes.
+
+python scripts/make_samples.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from softgold.output import atomic_file, write_table
+from softgold.simulation import Simulation, simulate
+
+SEED = 1
+DECIMALS = 4
+FOLDER = Path(__file__).resolve().parent.parent / "data_samples"
+
+README = """\
+# A small simulated study
+
+Nobody voted here: these files were drawn by `softgold.simulate(preset="small", seed={seed})` and written by
+`scripts/make_samples.py`, which writes the same bytes when run again. `softgold simulate --preset small --seed {seed}`
+draws the same study.
+
+| file | columns | rows | what it is |
+|---|---|---|---|
+{files}
+
+The question is binary, as in "does this picture have a fault?". {n_positive} of the {n_items} items are positive.
+Annotator a votes 1 on item i with probability sigmoid(c_a b_i): the sign of b is the item's class, a small |b| is
+hard, and c is the annotator's ability.
+
+- **Annotators**: of the {n_annotators}, {n_random} vote at random and {n_adversarial} adversarially; the busiest gave
+  {most} of the {n_votes} votes, the least busy {least}.
+- **Votes**: from {fewest_votes} to {most_votes} an item, {mean_votes:.1f} on average.
+- **Experts**: {n_experts}, on {n_expert_items} items drawn at random. Expert j is wrong with probability
+  e_j + (1 - 2 e_j) sigmoid(-k |b|), where e = {errors} and k = {ability:g}: seldom where the matter
+  is clear, often where it is not.
+- **Models**: their AUROCs against the true class are, in order, {aurocs}.
+  `model_1` and `model_4` err on clear and ambiguous items alike, the others where people disagree too. Hard and soft
+  labels do not rank them alike, because soft labels forgive errors on ambiguous items.
+
+`truth.csv` and `annotators_truth.csv` hold what a real study would not know.
+"""
+
+MEANING = {
+    "votes": "the crowd's votes",
+    "experts": "the experts' labels",
+    "scores": "scores of five simulated models",
+    "truth": "the items' class and signed difficulty b",
+    "annotators_truth": "the annotators' ability c and kind",
+}
+
+
+def main(folder: Path) -> None:
+    """Write the study and its description into `folder`."""
+    study = simulate("small", seed=SEED)
+    folder.mkdir(exist_ok=True)
+    for name, table in study.tables(DECIMALS).items():
+        write_table(table, folder / f"{name}.csv", force=True)
+    with atomic_file(folder / "README.md", force=True) as temporary:
+        temporary.write_text(describe(study), encoding="utf-8", newline="\n")
+
+
+def describe(study: Simulation) -> str:
+    """Return the README of a study that has experts and models."""
+    votes, truth, settings = study.votes, study.truth, study.settings
+    assert study.experts is not None
+    tables = study.tables(DECIMALS)
+    files = [
+        f"| `{name}.csv` | `{', '.join(tables[name].columns)}` | {len(tables[name])} | {meaning} |"
+        for name, meaning in MEANING.items()
+    ]
+    return README.format(
+        seed=SEED,
+        files="\n".join(files),
+        n_positive=int(truth.label.sum()),
+        n_items=votes.n_items,
+        n_annotators=votes.n_annotators,
+        n_random=int((truth.kind == "random").sum()),
+        n_adversarial=int((truth.kind == "adversarial").sum()),
+        most=votes.annotator_counts.max(),
+        least=votes.annotator_counts.min(),
+        n_votes=votes.n_votes,
+        fewest_votes=votes.item_counts.min(),
+        most_votes=votes.item_counts.max(),
+        mean_votes=votes.item_counts.mean(),
+        n_experts=len(study.experts.expert_ids),
+        n_expert_items=len(study.experts.item_ids),
+        errors=", ".join(map(str, settings.expert_errors)),
+        ability=settings.expert_ability,
+        aurocs=", ".join(map(str, settings.model_aurocs)),
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
