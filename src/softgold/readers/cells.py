@@ -151,10 +151,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictionary:
     """Encode a column as codes into distinct texts, converting only the distinct values."""
-    encoded = cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells)
-    array = encoded.unify_dictionaries().combine_chunks()
-    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
     try:
+        encoded = cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells)
+        array = encoded.unify_dictionaries().combine_chunks()
+        codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
         texts = _as_text(array.dictionary)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(

@@ -149,10 +149,8 @@ class FrameSource:
 def _as_arrow(series: pd.Series, name: str) -> pa.ChunkedArray:
     try:
         array = pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
         array = _objects_as_text(series, name)
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
-        raise InputError(f"the data frame, column {name!r}: cannot be read: {shorten(error, 200)}") from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
