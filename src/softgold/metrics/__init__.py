@@ -8,6 +8,8 @@ from softgold.metrics.ambiguity import (
     over_images,
     rater_variance,
 )
+from softgold.metrics.annotations import AnnotationBootstrap, annotation_bootstrap
+from softgold.metrics.bootstrap_result import BootstrapResult, PairedComparison
 from softgold.metrics.intervals import Interval, wilson_interval
 from softgold.metrics.platt import PlattScaling, platt_scaling
 from softgold.metrics.ranked import PrecisionRecallCurve, Ranking, RocCurve
@@ -26,6 +28,8 @@ from softgold.metrics.reliability import (
     calibration_curve,
     expected_calibration_error,
 )
+from softgold.metrics.replicates import METRIC_NAMES
+from softgold.metrics.resampling import bootstrap, bootstrap_metrics
 from softgold.metrics.scores import (
     F1Threshold,
     StratifiedBrier,
@@ -36,23 +40,32 @@ from softgold.metrics.scores import (
     stratified_brier,
 )
 from softgold.metrics.selective import RiskCoverageCurve, aurc, excess_aurc, risk_coverage_curve
+from softgold.metrics.stability import RankingStability, r_squared, ranking_stability
 
 __all__ = [
+    "METRIC_NAMES",
+    "AnnotationBootstrap",
+    "BootstrapResult",
     "CalibrationCurve",
     "F1Threshold",
     "ImageMean",
     "Interval",
+    "PairedComparison",
     "PlattScaling",
     "PrecisionRecallCurve",
     "Ranking",
+    "RankingStability",
     "RiskCoverageCurve",
     "RocCurve",
     "StratifiedBrier",
+    "annotation_bootstrap",
     "auc_pr",
     "aurc",
     "average_calibration_error",
     "balanced_brier",
     "best_f1_threshold",
+    "bootstrap",
+    "bootstrap_metrics",
     "brier_score",
     "calibration_curve",
     "dice",
@@ -64,6 +77,8 @@ __all__ = [
     "over_images",
     "platt_scaling",
     "precision_at_k",
+    "r_squared",
+    "ranking_stability",
     "rater_variance",
     "recall_at_k",
     "risk_coverage_curve",

@@ -68,7 +68,15 @@ def percentile_interval(replicates: FloatArray, level: float, probability: Float
         return Interval(math.nan, math.nan)
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     if probability is None:
-        low, high = np.quantile(replicates[defined], ends)
+        low, high = _linear_quantiles(np.sort(replicates[defined]), ends)
     else:
         low, high = np.quantile(replicates[defined], ends, method="inverted_cdf", weights=probability[defined])
     return Interval(float(low), float(high))
+
+
+def _linear_quantiles(ordered: FloatArray, levels: FloatArray) -> FloatArray:
+    """NumPy's linear quantiles, but defined for infinite values (a logarithmic loss may be infinite)."""
+    place = levels * (len(ordered) - 1)
+    below, above = ordered[np.floor(place).astype(np.intp)], ordered[np.ceil(place).astype(np.intp)]
+    gap = np.subtract(above, below, out=np.zeros(len(levels)), where=below < above)
+    return below + np.multiply(gap, place % 1, out=np.zeros(len(levels)), where=gap > 0)

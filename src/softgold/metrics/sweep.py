@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Order", "Sweep", "area_under_roc", "average_precision", "positives_in_top", "rank", "sweep_of"]
+__all__ = ["Order", "Sweep", "area_under_roc", "average_precision", "positives_in_top", "rank", "row_dot", "sweep_of"]
 
 FloatArray = NDArray[np.float64]
+
+TRACE = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,26 +83,37 @@ def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.intp]
     # A running sum waits for the one before it, so two of them side by side in one complex array cost as much as one.
     both = np.empty(weight.shape, dtype=np.complex128)
     both.real, both.imag = weight, positives
+    # A replicate may begin with items of weight zero; a trace of weight, lost in the first sum with a whole one, gives
+    # them a precision (of zero) without a special case.
+    both.real[..., :1] += TRACE
     np.cumsum(both, axis=-1, out=both)
     return Sweep(weight, positives, both.real, both.imag)
+
+
+def row_dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Sum of products over the last axis, rows of length 1 in front broadcast.
+
+    Not by BLAS: it would split long rows over threads, which costs more than the sum and ties the last digit of a
+    replicate to the machine.
+    """
+    return np.asarray(np.einsum("...g,...g->...", a, b))
 
 
 def area_under_roc(sweep: Sweep) -> FloatArray:
     """Area under the ROC polygon, half a pair for a tie and for an item with itself; NaN without either class.
 
-    With steps (w, x) and running sums (W, X) of weight and positives, the polygon lies
-    sum(x W - w X) / 2 below the diagonal (the shoelace formula), in units of one n- by n+ rectangle.
+    With steps (w, x) and running sums (W, X) of weight and positives, the polygon lies sum(x W - w X) / 2 below the
+    diagonal (the shoelace formula) of the n- by n+ rectangle, and sum(x W) + sum(w X) = sum(w) sum(x) + sum(w x).
     """
-    lag = np.vecdot(sweep.group_positives, sweep.weight) - np.vecdot(sweep.group_weight, sweep.positives)
-    pairs = sweep.n_positive * sweep.n_negative
-    return _ratio(pairs - lag, 2 * pairs)
+    behind = row_dot(sweep.group_positives, sweep.weight)
+    crossed = sweep.weight[..., -1] * sweep.n_positive + row_dot(sweep.group_weight, sweep.group_positives)
+    return 0.5 + _ratio(crossed - 2 * behind, 2 * sweep.n_positive * sweep.n_negative)
 
 
 def average_precision(sweep: Sweep) -> FloatArray:
     """Sum of precision times the gain in recall over the groups; NaN without positives."""
-    # A replicate may begin with items of weight zero: they gain no recall, whatever their precision is called.
-    precision = sweep.positives / np.maximum(sweep.weight, np.finfo(np.float64).tiny)
-    return _ratio(np.vecdot(sweep.group_positives, precision), sweep.n_positive)
+    precision = sweep.positives / sweep.weight
+    return _ratio(row_dot(sweep.group_positives, precision), sweep.n_positive)
 
 
 def positives_in_top(sweep: Sweep, k: float) -> FloatArray:
