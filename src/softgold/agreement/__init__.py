@@ -14,6 +14,7 @@ from softgold.agreement.nominal import (
     landis_koch,
     percent_agreement,
 )
+from softgold.agreement.reading import read_nominal
 
 __all__ = [
     "Agreement",
@@ -28,4 +29,5 @@ __all__ = [
     "krippendorff_wording",
     "landis_koch",
     "percent_agreement",
+    "read_nominal",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -110,28 +110,25 @@ class DetectionTable:
             notes: What the reader had to decide.
         """
         check_boxes(boxes)
-        looked = pd.DataFrame(
-            [*zip(image, rater, strict=True), *looks], columns=["image", "rater"], dtype="str"
-        ).drop_duplicates()
-        images = pd.Index(looked["image"].unique(), dtype="str") if image_ids is None else image_ids
-        raters = sort_ids(looked["rater"].unique())
-        categories = sort_ids(set(category))
-        codes = np.column_stack([_codes(images, image), _codes(raters, rater), _codes(categories, category)])
-        look_codes = np.column_stack([_codes(images, looked["image"]), _codes(raters, looked["rater"])])
-        order = np.lexsort((codes[:, 1], codes[:, 0]))
-        look_order = np.lexsort((look_codes[:, 1], look_codes[:, 0]))
+        seen = pd.Index([look[0] for look in looks], dtype="str"), pd.Index([look[1] for look in looks], dtype="str")
+        looked = [pd.Index(list(ids), dtype="str").append(more) for ids, more in zip((image, rater), seen, strict=True)]
+        images = looked[0].unique() if image_ids is None else image_ids
+        raters, categories = sort_ids(looked[1].unique()), sort_ids(set(category))
+        look_codes = np.unique(_codes(images, looked[0]) * max(len(raters), 1) + _codes(raters, looked[1]))
+        rows = _codes(images, image), _codes(raters, rater), _codes(categories, category)
+        order = np.lexsort((rows[1], rows[0]))
         names = category_names or {}
         return cls(
-            image=codes[order, 0],
-            rater=codes[order, 1],
-            category=codes[order, 2],
+            image=rows[0][order],
+            rater=rows[1][order],
+            category=rows[2][order],
             boxes=boxes[order],
             image_ids=images,
             rater_ids=raters,
             category_ids=categories,
             category_names=pd.Index([names.get(name, name) for name in categories], dtype="str"),
-            looked_image=look_codes[look_order, 0],
-            looked_rater=look_codes[look_order, 1],
+            looked_image=look_codes // max(len(raters), 1),
+            looked_rater=look_codes % max(len(raters), 1),
             masks=None if masks is None else tuple(masks[row] for row in order),
             notes=tuple(notes),
         )
@@ -257,12 +254,12 @@ def box_iou(a: FloatArray, b: FloatArray) -> FloatArray:
     return iou
 
 
-def check_boxes(boxes: FloatArray, where: Sequence[str] | None = None) -> None:
+def check_boxes(boxes: FloatArray, where: Callable[[int], str] | None = None) -> None:
     """Raise unless every box is finite with a width and height of at least 0; `where` says where each came from."""
     bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < 0).any(axis=1)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        place = f"annotation {row + 1}" if where is None else where[row]
+        place = f"annotation {row + 1}" if where is None else where(row)
         rule = "a width and height of at least 0" if np.isfinite(boxes[row]).all() else "four finite numbers"
         raise InputError(f"a box x, y, w, h needs {rule}, got {boxes[row].tolist()} ({place})")
 

@@ -16,7 +16,12 @@ from softgold.agreement.wording import landis_koch
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import InputError
 
-__all__ = ["cohen_kappa", "cohen_kappas"]
+__all__ = ["NO_PAIRS", "cohen_kappa", "cohen_kappas"]
+
+NO_PAIRS = pd.DataFrame(
+    columns=["rater_a", "rater_b", "n_shared", "agreement", "kappa", "kappa_lo", "kappa_hi", "wording"]
+)
+"""The table of `cohen_kappas` without rows."""
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:

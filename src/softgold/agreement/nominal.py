@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softgold.agreement.kappa import cohen_kappa, cohen_kappas
+from softgold.agreement.kappa import NO_PAIRS, cohen_kappa, cohen_kappas
 from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts, sum_by
 from softgold.agreement.wording import RELIABLE, TENTATIVE, krippendorff_wording, landis_koch
 from softgold.checks import check_in_range, check_positive_int
@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 _CHUNK_CELLS = 4_000_000
+MOST_PAIRS = 20_000_000
+"""Pairs of labels within units up to which `agreement` computes kappa for all pairs of raters."""
 
 
 def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
@@ -144,7 +146,7 @@ class Agreement:
         reliability: Alpha in Krippendorff's words.
         percent: Percent agreement, as a share.
         fleiss: Fleiss' kappa; None when units have different numbers of labels.
-        kappas: Cohen's kappa of every pair of raters, the table of `cohen_kappas`.
+        kappas: Cohen's kappa of every pair of raters, the table of `cohen_kappas`; empty beyond `MOST_PAIRS`.
         notes: What to know of the numbers, one sentence each.
     """
 
@@ -186,8 +188,13 @@ def agreement(
     """
     counts = labels.counts
     alpha, note = _alpha_and_note(counts)
-    if note:
-        warn(note)
+    size = counts.labels_per_unit
+    too_many = float((size * (size - 1)).sum()) / 2 > MOST_PAIRS
+    notes = [note] if note else []
+    if too_many:
+        notes.append("Cohen's kappa was left out: there are too many pairs of raters; see `cohen_kappas`")
+    for sentence in notes:
+        warn(sentence)
     return Agreement(
         n_units=int((counts.labels_per_unit > 0).sum()),
         n_pairable=int(counts.pairable.sum()),
@@ -199,8 +206,8 @@ def agreement(
         reliability=krippendorff_wording(alpha),
         percent=percent_agreement(counts),
         fleiss=fleiss_kappa(counts),
-        kappas=cohen_kappas(labels, min_shared=min_shared, level=level),
-        notes=(note,) if note else (),
+        kappas=NO_PAIRS if too_many else cohen_kappas(labels, min_shared=min_shared, level=level),
+        notes=tuple(notes),
     )
 
 

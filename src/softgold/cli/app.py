@@ -29,8 +29,12 @@ __all__ = ["COMMANDS", "build_app", "load_command", "main"]
 COMMANDS = {
     "demo": "Run the whole path on the sample data.",
     "baseline": "Compute soft labels by majority, vote share or mean rating.",
+    "sample-experts": "Draw items for expert review, evenly over the range of soft labels.",
+    "calibrate": "Release labels at a threshold that expert labels calibrate.",
+    "agreement": "Say how far raters agree: alpha, kappa, percent agreement.",
     "describe": "Say what is in a vote table, and what to be warned of.",
     "simulate": "Draw votes, experts and model scores with a known truth.",
+    "convergence": "Estimate how high a model can score on labels on which raters disagree.",
 }
 
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"

@@ -1,0 +1,73 @@
+"""Reading nominal labels of any number of categories from a table."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from softgold.agreement.labels import NominalLabels
+from softgold.checks import check_choice
+from softgold.errors import warn
+from softgold.readers.base import Source
+from softgold.readers.cells import ABSENT
+from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column
+from softgold.readers.longform import clean, read_long, read_wide, refuse_with_wide
+from softgold.readers.sources import TableLike, open_source
+
+__all__ = ["read_nominal"]
+
+
+def read_nominal(
+    source: TableLike,
+    *,
+    item: str | None = None,
+    annotator: str | None = None,
+    vote: str | None = None,
+    wide: bool = False,
+    duplicates: Literal["error", "first", "last"] = "error",
+) -> NominalLabels:
+    """Read labels of any categories, written in any way; only the same text is the same category.
+
+    Args:
+        source: As in `softgold.read_votes`: long `item, annotator, vote`, or wide.
+        item: Name of the item column, where it is not one of the common names.
+        annotator: Name of the annotator column.
+        vote: Name of the column with the categories; an empty cell is no label.
+        wide: The table has one row an item and one column a rater.
+        duplicates: What to do when a rater put an item into different categories.
+
+    Example:
+        >>> frame = pd.DataFrame({"image": ["x", "x"], "rater": ["ann", "bob"], "label": ["cat", "dog"]})
+        >>> read_nominal(frame).categories.tolist()
+        ['cat', 'dog']
+    """
+    check_choice(duplicates, ("error", "first", "last"), "duplicates")
+    table = open_source(source)
+    categories: dict[str, int] = {}
+
+    def code(_source: Source, _column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
+        texts = ("" if cell is None else str(cell).strip() for cell in cells.to_pylist())
+        codes = (-1 if text.lower() in ABSENT else categories.setdefault(text, len(categories)) for text in texts)
+        return np.fromiter(codes, dtype=np.int64, count=len(cells))
+
+    if wide:
+        refuse_with_wide(annotator=annotator, vote=vote)
+        entries = read_wide(table, find_column(table, ITEM, item), code)
+    else:
+        columns = find_column(table, ITEM, item), find_column(table, ANNOTATOR, annotator)
+        entries = read_long(table, *columns, find_column(table, VOTE, vote), code)
+    cleaned = clean(entries, duplicates, "label")
+    for message in cleaned.warnings:
+        warn(message)
+    return NominalLabels(
+        cleaned.item_codes,
+        cleaned.annotator_codes,
+        cleaned.values,
+        len(cleaned.item_ids),
+        cleaned.annotator_ids,
+        pd.Index(list(categories)),
+    )
