@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_probabilities, check_choice, check_positive_int
 from softgold.errors import InputError, warn
+from softgold.readers.sources import TableLike, open_source
 from softgold.softlabels import SoftLabels
 
-__all__ = ["KEY_COLUMNS", "BinTable", "ExpertSample", "Scheme", "assign_bins", "sample_for_experts"]
+__all__ = ["KEY_COLUMNS", "BinTable", "ExpertSample", "Scheme", "assign_bins", "read_key", "sample_for_experts"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -218,6 +219,19 @@ def sample_for_experts(
     place = np.arange(len(index)) - np.repeat(np.cumsum(table.n_items) - table.n_items, table.n_items)
     drawn = rng.permutation(by_bin[place < per_bin])
     return ExpertSample(soft_labels.item_ids.take(drawn), soft_labels.p[drawn], index[drawn], table)
+
+
+def read_key(source: TableLike) -> ExpertSample:
+    """Read the key of a sample from a file, `-` or a data frame."""
+    table = open_source(source)
+    columns = table.load(range(len(table.columns)))
+    frame = pd.DataFrame(
+        {name: column.to_pandas().astype("str") for name, column in zip(table.columns, columns, strict=True)}
+    )
+    try:
+        return ExpertSample.from_key(frame)
+    except InputError as error:
+        raise InputError(f"{table.name}: {error}") from None
 
 
 def _say_short_bins(table: BinTable, per_bin: int) -> None:

@@ -14,7 +14,7 @@ from softgold.checks import check_choice
 from softgold.errors import warn
 from softgold.readers.base import Source
 from softgold.readers.cells import ABSENT
-from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column
+from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column
 from softgold.readers.longform import clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.sources import TableLike, open_source
 
@@ -58,7 +58,7 @@ def read_nominal(
         refuse_with_wide(annotator=annotator, vote=vote)
         entries = read_wide(table, find_column(table, ITEM, item), code)
     else:
-        columns = find_column(table, ITEM, item), find_column(table, ANNOTATOR, annotator)
+        columns = find_column(table, ITEM, item), find_column(table, EXPERT, annotator)
         entries = read_long(table, *columns, find_column(table, VOTE, vote), code)
     cleaned = clean(entries, duplicates, "label")
     for message in cleaned.warnings:

@@ -1,0 +1,139 @@
+"""`softgold agreement`: how far raters agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softgold.cli.common import (
+    AnnotatorColumn,
+    AsJson,
+    DuplicateChoice,
+    Duplicates,
+    Force,
+    ItemColumn,
+    Quiet,
+    Seed,
+    VoteColumn,
+    Votes,
+    Wide,
+    print_json,
+    say,
+)
+from softgold.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from softgold.agreement import Agreement, NominalLabels
+
+__all__ = ["register"]
+
+MOST_LISTED = 12
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("agreement")(agreement)
+
+
+def agreement(
+    votes: Votes,
+    nominal: Annotated[
+        bool, typer.Option("--nominal", help="Labels are any categories, not votes of yes and no.")
+    ] = False,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", metavar="FILE", help="Write the kappas of all pairs of raters here.")
+    ] = None,
+    min_shared: Annotated[int, typer.Option(help="Leave out pairs of raters who share fewer items.")] = 1,
+    replicates: Annotated[int, typer.Option(help="Resamples of items for the interval of alpha.")] = 2000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    item_col: ItemColumn = None,
+    annotator_col: AnnotatorColumn = None,
+    vote_col: VoteColumn = None,
+    wide: Wide = False,
+    duplicates: Duplicates = "error",
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say how far raters agree: alpha, kappa, percent agreement.
+
+    Krippendorff's alpha, Cohen's kappa of every pair, Fleiss' kappa where it exists; intervals beside the numbers, and
+    the words of Landis and Koch and of Krippendorff for them.
+    """
+    from softgold.agreement import agreement as measure
+    from softgold.output import check_target, write_table
+
+    if pairs is not None:
+        check_target(pairs, force=force)
+    labels = _read(votes, (item_col, annotator_col, vote_col), nominal=nominal, wide=wide, duplicates=duplicates)
+    if len(labels.rater_ids) < 2:
+        raise InputError(f"{votes} has the labels of one rater only; agreement needs two")
+    result = measure(labels, replicates=replicates, level=level, min_shared=min_shared, seed=seed)
+    if pairs is not None:
+        write_table(result.kappas, pairs, force=force)
+        say(f"written: {pairs}", quiet=quiet)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(_text(result))
+
+
+def _read(
+    source: str,
+    columns: tuple[str | None, str | None, str | None],
+    *,
+    nominal: bool,
+    wide: bool,
+    duplicates: DuplicateChoice,
+) -> NominalLabels:
+    from softgold.agreement import NominalLabels, read_nominal
+    from softgold.readers import read_experts, read_votes
+
+    item, annotator, vote = columns
+    if not nominal and wide:
+        votes = read_votes(source, item=item, annotator=annotator, vote=vote, wide=True, duplicates=duplicates)
+        return NominalLabels.from_votes(votes)
+    if not nominal:
+        # A table of experts is a table of votes whose annotators may be called experts.
+        experts = read_experts(source, item=item, annotator=annotator, vote=vote, duplicates=duplicates)
+        return NominalLabels.from_votes(experts.table)
+    if duplicates not in ("error", "first", "last"):
+        raise UsageError(f"--duplicates {duplicates} has no meaning for --nominal labels; take first or last")
+    return read_nominal(source, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates)
+
+
+def _text(result: Agreement) -> str:
+    interval = result.interval
+    alpha = f"{result.alpha:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+    words = f"{result.landis_koch} (Landis and Koch), {result.reliability} (Krippendorff)"
+    fleiss = "-  (items have different numbers of labels)" if result.fleiss is None else f"{result.fleiss:.3f}"
+    counts = f"{result.n_labels:,} labels of {result.n_raters:,} raters on {result.n_units:,} items"
+    lines = [
+        f"{counts}, {result.n_pairable:,} of them with two labels or more",
+        f"Krippendorff's alpha  {alpha}  {words}",
+        f"percent agreement     {100 * result.percent:.1f} %",
+        f"Fleiss' kappa         {fleiss}",
+        *(f"Cohen's kappa         {line}" for line in _kappa_lines(result)),
+    ]
+    return "\n".join(lines)
+
+
+def _kappa_lines(result: Agreement) -> list[str]:
+    table = result.kappas
+    if table.empty:
+        return ["-  (no pair of raters)"]
+    if len(table) > MOST_LISTED:
+        low, middle, high = table["kappa"].quantile([0.25, 0.5, 0.75])
+        spread = f"half of them in [{low:.3f}, {high:.3f}]; --pairs FILE has them all"
+        return [f"{middle:.3f} in the middle of {len(table):,} pairs of raters, {spread}"]
+    return [_kappa_line(row) for _, row in table.iterrows()]
+
+
+def _kappa_line(row: pd.Series[Any]) -> str:
+    value = f"{row['kappa']:.3f} [{row['kappa_lo']:.3f}, {row['kappa_hi']:.3f}]"
+    return f"{value}  {row['wording']}: {row['rater_a']} and {row['rater_b']} on {row['n_shared']:,} items"

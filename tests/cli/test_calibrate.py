@@ -1,0 +1,329 @@
+"""The commands around experts: sample-experts, calibrate, agreement. What they write, and when they write nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+N = 300
+P = np.round(np.linspace(0, 1, N), 6)
+ITEMS = [f"{number:03d}" for number in range(N)]
+WRITTEN = ["calibration.json", "experts_summary.csv", "labels.csv"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    votes = np.arange(N) % 12 + 1
+    frame = {"item": ITEMS, "p": P, "n_votes": votes, "n_positive": np.round(votes * P)}
+    pd.DataFrame(frame).to_csv(folder / "soft_labels.csv", index=False)
+    return folder
+
+
+def expert_frame(**changes: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    answers = [(P > 0.7) ^ (rng.random(N) < 0.02) for _ in range(3)]
+    frame = {
+        "item": ITEMS * 3,
+        "annotator": np.repeat(["ann", "bob", "cem"], N),
+        "label": np.concatenate(answers).astype(int),
+    }
+    return pd.DataFrame({**frame, **changes})
+
+
+@pytest.fixture
+def experts(tmp_path: Path) -> Path:
+    path = tmp_path / "experts.csv"
+    expert_frame().to_csv(path, index=False)
+    return path
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_calibrate_writes_three_files_beside_the_soft_labels(cli: Callable, run: Path, experts: Path) -> None:
+    answer = cli("calibrate", run, "--experts", experts, "--bins", 10, "--replicates", 100)
+    assert answer.code == 0, answer.err
+    assert contents(run) == sorted([*WRITTEN, "soft_labels.csv"])
+    assert answer.out == ""
+    assert "threshold 0.7" in answer.err
+    labels = pd.read_csv(run / "labels.csv", dtype={"item": str})
+    assert labels.columns.tolist() == ["item", "label", "p", "p_calibrated", "threshold"]
+    assert labels["item"].tolist() == ITEMS
+    np.testing.assert_array_equal(labels["p"], P)
+    np.testing.assert_array_equal(labels["label"], (labels["threshold"] <= P).astype(int))
+    assert labels["p_calibrated"].between(0, 1, inclusive="neither").all()
+    assert labels["p_calibrated"].is_monotonic_increasing
+    summary = pd.read_csv(run / "experts_summary.csv")
+    assert summary["expert"].tolist() == ["ann", "bob", "cem"]
+    document = json.loads((run / "calibration.json").read_text())
+    assert document["threshold"] == labels["threshold"].iloc[0]
+    assert document["rule"]["name"] == "changepoint"
+    assert len(document["bins"]) == 10
+    assert [row["min_votes"] for row in document["min_votes"]] == [1, 3, 5, 7, 10, 15]
+
+
+def test_calibrate_json_is_the_answer_on_standard_output(cli: Callable, run: Path, experts: Path) -> None:
+    answer = cli("calibrate", run, "--experts", experts, "--rule", "f1", "--replicates", 50, "--json")
+    assert answer.code == 0, answer.err
+    stored = json.loads((run / "calibration.json").read_text())
+    printed = json.loads(answer.out)
+    assert printed["threshold"] == stored["threshold"]
+    assert printed["rule"]["name"] == "f1"
+
+
+def test_calibrate_is_reproducible(cli: Callable, run: Path, experts: Path) -> None:
+    texts = []
+    for _ in range(2):
+        assert cli("calibrate", run, "--experts", experts, "--replicates", 50, "--force").code == 0
+        texts.append((run / "calibration.json").read_bytes())
+    assert texts[0] == texts[1]
+
+
+def test_calibrate_does_not_replace_without_force(cli: Callable, run: Path, experts: Path) -> None:
+    (run / "labels.csv").write_text("mine")
+    answer = cli("calibrate", run, "--experts", experts, "--replicates", 50)
+    assert answer.code == 2
+    assert "exists already" in answer.err
+    assert contents(run) == ["labels.csv", "soft_labels.csv"]
+    assert (run / "labels.csv").read_text() == "mine"
+    assert cli("calibrate", run, "--experts", experts, "--replicates", 50, "--force").code == 0
+
+
+@pytest.mark.parametrize("rule", ["changepoint", "largest_jump", "onset", "f1", "youden"])
+def test_every_rule_runs(cli: Callable, run: Path, experts: Path, rule: str) -> None:
+    answer = cli("calibrate", run, "--experts", experts, "--rule", rule, "--replicates", 20, "--json")
+    assert answer.code == 0, answer.err
+    assert 0 < json.loads(answer.out)["threshold"] < 1
+
+
+@pytest.mark.parametrize("rule", ["precision", "recall"])
+def test_target_rules_run(cli: Callable, run: Path, experts: Path, rule: str) -> None:
+    command = ("calibrate", run, "--experts", experts, "--rule", rule, "--target", 0.8, "--replicates", 20, "--json")
+    answer = cli(*command)
+    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["rule"] == {"name": rule, "target": 0.8, "of": "all"}
+
+
+def test_the_path_from_sample_to_labels(cli: Callable, run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    answer = cli("sample-experts", run, "-o", sheet, "--bins", 10, "--per-bin", 20, "--seed", 5, "--json")
+    assert answer.code == 0, answer.err
+    key = tmp_path / "sheet.key.csv"
+    assert json.loads(answer.out) == {"sheet": str(sheet), "key": str(key), "n_items": 200, "per_bin": [20] * 10}
+    items = pd.read_csv(sheet, dtype=str)
+    assert items.columns.tolist() == ["item", "label"]
+    truth = dict(zip(ITEMS, P > 0.6, strict=True))
+    filled = []
+    for name in ("ann", "bob"):
+        path = tmp_path / f"{name}.csv"
+        items.assign(label=[int(truth[item]) for item in items["item"]]).to_csv(path, index=False)
+        filled += ["--experts", path]
+    answer = cli("calibrate", run, *filled, "--key", key, "--replicates", 50)
+    assert answer.code == 0, answer.err
+    document = json.loads((run / "calibration.json").read_text())
+    assert [row["expert"] for row in document["experts"]] == ["ann", "bob"]
+    assert document["n_labelled"] == 200
+    assert document["threshold"] == pytest.approx(0.65, abs=0.01)
+
+
+def test_sheet_comes_from_a_file_of_soft_labels_too(cli: Callable, run: Path, tmp_path: Path) -> None:
+    target = tmp_path / "sheet.tsv"
+    answer = cli("sample-experts", run / "soft_labels.csv", "-o", target, "--bins", 4, "--per-bin", 2)
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "sheet.key.tsv").is_file()
+    assert "0." not in target.read_text()
+
+
+def test_detectors_are_judged(cli: Callable, run: Path, experts: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    pd.DataFrame({"item": ITEMS, "net": P**2, "coin": np.random.default_rng(0).random(N)}).to_csv(scores, index=False)
+    answer = cli("calibrate", run, "--experts", experts, "--scores", scores, "--replicates", 50, "--json")
+    assert answer.code == 0, answer.err
+    assert {row["detector"] for row in json.loads(answer.out)["bootstrap"]} == {"soft label", "net", "coin"}
+
+
+BAD_EXPERTS = [
+    (expert_frame(item=[*(ITEMS * 3)[:-1], "who"]), "experts labelled 1 items that are not in the soft labels: 'who'"),
+    (expert_frame(item=["a" + item for item in ITEMS * 3]), "none of the 300 items that experts labelled"),
+    (expert_frame(label=["2"] + ["1"] * (3 * N - 1)), "a vote must be 0 or 1"),
+    (expert_frame(label=["1"] * 2 * N + [""] * N), "expert 'cem' has no labels"),
+    (expert_frame(label=[""] * 3 * N), "has no labels"),
+    (expert_frame().drop(columns="label"), "no vote column"),
+    (pd.concat([expert_frame(), expert_frame(label=1)]), "different labels by the same annotator"),
+]
+
+
+@pytest.mark.parametrize(("frame", "message"), BAD_EXPERTS, ids=[message[:30] for _, message in BAD_EXPERTS])
+def test_bad_experts_are_one_sentence_and_nothing_written(
+    cli: Callable, run: Path, tmp_path: Path, frame: pd.DataFrame, message: str
+) -> None:
+    path = tmp_path / "bad.csv"
+    frame.to_csv(path, index=False)
+    answer = cli("calibrate", run, "--experts", path, "--replicates", 50)
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+    assert len([line for line in answer.err.splitlines() if line.startswith("error:")]) == 1
+    assert contents(run) == ["soft_labels.csv"]
+
+
+def test_unknown_items_can_be_ignored(cli: Callable, run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "more.csv"
+    more = pd.DataFrame({"item": ["who"] * 3, "annotator": ["ann", "bob", "cem"], "label": 1})
+    pd.concat([expert_frame(), more]).to_csv(path, index=False)
+    answer = cli("calibrate", run, "--experts", path, "--ignore-unknown", "--replicates", 50)
+    assert answer.code == 0, answer.err
+    assert "warning: 1 items that experts labelled are unknown and were left out" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bins", 1], "bins must be a whole number of at least 2"),
+        (["--bins", 301], "301 bins need at least 301 items, and there are 300"),
+        (["--rule", "elbow"], "elbow"),
+        (["--rule", "precision"], "rule 'precision' needs a target"),
+        (["--target", 0.9], "rule 'changepoint' takes no target"),
+        (["--rule", "precision", "--target", 0.9999], "no threshold reaches a precision of 0.9999"),
+        (["--level", 2], "level must lie in (0, 1)"),
+        (["--replicates", 0], "replicates must be a whole number"),
+        (["--key", "nowhere.csv"], "cannot read"),
+        (["--key", "x.csv", "--bins", 5], "leave them out"),
+        (["--scores", "nowhere.csv"], "cannot read"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_nothing_written(
+    cli: Callable, run: Path, experts: Path, options: list[object], message: str
+) -> None:
+    answer = cli("calibrate", run, "--experts", experts, *options)
+    assert answer.code == 2
+    assert message in answer.err
+    assert contents(run) == ["soft_labels.csv"]
+
+
+def test_run_must_be_a_directory_with_soft_labels(cli: Callable, run: Path, experts: Path, tmp_path: Path) -> None:
+    answer = cli("calibrate", tmp_path / "nowhere", "--experts", experts)
+    assert (answer.code, "is not a run directory" in answer.err) == (2, True)
+    (run / "soft_labels.csv").unlink()
+    answer = cli("calibrate", run, "--experts", experts)
+    assert (answer.code, "soft_labels.csv" in answer.err) == (2, True)
+    assert contents(run) == []
+
+
+def test_broken_key_names_its_file(cli: Callable, run: Path, experts: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key.csv"
+    key.write_text("item,bin\n000,0\n")
+    answer = cli("calibrate", run, "--experts", experts, "--key", key)
+    assert answer.code == 2
+    assert f"{key}: a key needs the columns" in answer.err
+
+
+def test_several_files_with_a_silent_expert_are_refused(
+    cli: Callable, run: Path, experts: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "dan.csv"
+    pd.DataFrame({"item": ITEMS[:2], "annotator": ["dan", "eve"], "label": ["1", ""]}).to_csv(other, index=False)
+    answer = cli("calibrate", run, "--experts", experts, "--experts", other)
+    assert answer.code == 2
+    assert "expert 'eve' has no labels" in answer.err
+
+
+@pytest.mark.parametrize("options", [["--bins", 1], ["--bins", 301], ["--per-bin", 0], ["--key", "sheet.csv"]])
+def test_bad_samples_write_nothing(
+    cli: Callable, run: Path, tmp_path: Path, options: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = contents(tmp_path)
+    assert cli("sample-experts", run, "-o", "sheet.csv", *options).code == 2
+    assert contents(tmp_path) == before
+
+
+def test_sample_does_not_replace_without_force(cli: Callable, run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    assert cli("sample-experts", run, "-o", sheet, "--bins", 2).code == 0
+    sheet.unlink()
+    assert cli("sample-experts", run, "-o", sheet, "--bins", 2).code == 2
+    assert not sheet.exists()
+    assert cli("sample-experts", run, "-o", sheet, "--bins", 2, "--force").code == 0
+
+
+def test_agreement_of_experts_in_words_and_json(cli: Callable, experts: Path, tmp_path: Path) -> None:
+    answer = cli("agreement", experts, "--replicates", 100)
+    assert answer.code == 0, answer.err
+    assert "almost perfect (Landis and Koch), reliable (Krippendorff)" in answer.out
+    assert "ann and bob on 300 items" in answer.out
+    pairs = tmp_path / "pairs.csv"
+    answer = cli("agreement", experts, "--replicates", 100, "--pairs", pairs, "--json")
+    document = json.loads(answer.out)
+    assert document["n_raters"] == 3
+    assert document["interval"]["low"] < document["alpha"] < document["interval"]["high"]
+    assert pd.read_csv(pairs)["kappa"].tolist() == pytest.approx([row["kappa"] for row in document["kappas"]])
+
+
+def test_agreement_of_many_raters_is_summed_up(cli: Callable, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    frame = expert_frame(annotator=[f"w{number % 40}" for number in range(3 * N)])
+    frame.to_csv(path, index=False)
+    answer = cli("agreement", path, "--duplicates", "first", "--replicates", 50)
+    assert answer.code == 0, answer.err
+    assert "pairs of raters" in answer.out
+    assert "items have different numbers of labels" in answer.out or "Fleiss' kappa         0." in answer.out
+
+
+def test_agreement_of_nominal_labels_wide_and_long(cli: Callable, tmp_path: Path) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text("item,ann,bob\n1,cat,cat\n2,dog,cow\n3,cow,cow\n4,,dog\n")
+    answer = cli("agreement", wide, "--nominal", "--wide", "--json")
+    assert answer.code == 0, answer.err
+    document = json.loads(answer.out)
+    assert document["percent"] == pytest.approx(2 / 3)
+    long = tmp_path / "long.csv"
+    long.write_text("item,rater,label\n1,ann,cat\n1,bob,cat\n2,ann,dog\n2,bob,cow\n3,ann,cow\n3,bob,cow\n4,bob,dog\n")
+    assert json.loads(cli("agreement", long, "--nominal", "--json").out)["alpha"] == document["alpha"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("item,rater,label\n1,ann,cat\n1,bob,dog\n", [], "a vote must be 0 or 1"),
+        ("item,label\n1,0\n2,1\n", [], "one rater only"),
+        ("item,rater,label\n1,ann,1\n1,ann,0\n2,bob,1\n", [], "different labels by the same annotator"),
+        ("item,rater,label\n1,ann,1\n1,bob,0\n", ["--nominal", "--duplicates", "mean"], "no meaning for --nominal"),
+        ("item,rater,label\n1,ann,1\n1,ann,0\n2,bob,1\n", ["--duplicates", "mean"], "averaged"),
+    ],
+)
+def test_bad_agreement_is_one_sentence(
+    cli: Callable, tmp_path: Path, text: str, options: list[str], message: str
+) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    pairs = tmp_path / "pairs.csv"
+    answer = cli("agreement", path, "--pairs", pairs, *options)
+    assert answer.code == 2
+    assert message in answer.err
+    assert not pairs.exists()
+
+
+def test_calibrate_and_the_rest_on_real_readers(cli: Callable, real_data: Path, tmp_path: Path) -> None:
+    """Relation extraction: 466 crowd workers, one medical student as the expert on a third of the sentences."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    votes = real_data / "relex_cause" / "votes.csv"
+    assert cli("baseline", votes, "--duplicates", "all", "-o", folder / "soft_labels.csv").code == 0
+    shutil.copy(real_data / "relex_cause" / "truth.csv", tmp_path / "expert.csv")
+    answer = cli("calibrate", folder, "--experts", tmp_path / "expert.csv", "--replicates", 100, "--json")
+    assert answer.code == 0, answer.err
+    document = json.loads(answer.out)
+    assert document["n_labelled"] == 975
+    assert document["after"]["agreement"] > 0.8
+    assert "fewer than two experts" in answer.err
