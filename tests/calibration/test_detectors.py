@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from softgold.calibration import ExpertPanel, hierarchical_bootstrap, leave_one_expert_out, min_vote_cutoffs
+from softgold.calibration.resampling import PanelAndItems
 from softgold.errors import InputError, UsageError
+from softgold.metrics.bootstrap_engine import Settings, resample
 
 ANSWERS = [[0, 0, 1, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 0, 0, 1, 1, 1]]
 SCORES = [0.1, 0.5, 0.2, 0.3, 0.6, 0.4, 0.9, 0.8]
@@ -41,14 +43,29 @@ def test_single_expert_cannot_be_left_out() -> None:
     assert len(table) == 1
 
 
-def test_hierarchical_bootstrap_converges_to_the_full_enumeration() -> None:
-    panel = ExpertPanel.from_matrix([[0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 1, 0]])
-    table = hierarchical_bootstrap(panel, {"net": [0.1, 0.4, 0.9, 0.6]}, replicates=100_000, seed=0)
+SMALL = [[0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 1, 0]]
+SMALL_SCORES = [0.1, 0.4, 0.9, 0.6]
+
+
+@pytest.mark.parametrize(("replicates", "error"), [(1000, 1e-12), (300, 0.06)], ids=["enumerated", "drawn"])
+def test_hierarchical_bootstrap_of_the_worked_example(replicates: int, error: float) -> None:
+    """27 panels x 256 draws of items are 350 compositions: enumerated when asked for at least so many replicates."""
+    table = hierarchical_bootstrap(ExpertPanel.from_matrix(SMALL), {"net": SMALL_SCORES}, replicates=replicates)
     auroc, precision = table.itertuples(index=False)
-    assert auroc.mean == pytest.approx(0.7954070981210856, abs=0.004)
-    assert auroc.defined == pytest.approx(0.8315972222222222, abs=0.004)
-    assert precision.mean == pytest.approx(0.8954022988505748, abs=0.004)
-    assert precision.defined == pytest.approx(0.8810763888888888, abs=0.004)
+    assert (auroc.metric, precision.metric) == ("auroc", "average_precision")
+    assert auroc.mean == pytest.approx(0.7954070981210856, abs=error)
+    assert auroc.defined == pytest.approx(0.8315972222222222, abs=error)
+    assert precision.mean == pytest.approx(0.8954022988505748, abs=error)
+    assert precision.defined == pytest.approx(0.8810763888888888, abs=error)
+
+
+def test_drawing_converges_to_enumerating() -> None:
+    plan = PanelAndItems(ExpertPanel.from_matrix(SMALL), "negative")
+    settings = Settings(60_000, 0.95, 0, method="sample", workers=1)
+    drawn = resample(plan, ["soft_auroc"], np.array(SMALL_SCORES), None, settings)["soft_auroc"]
+    assert not drawn.exact
+    assert float(drawn.mean) == pytest.approx(0.7954070981210856, abs=0.004)
+    assert float(drawn.defined) == pytest.approx(0.8315972222222222, abs=0.005)
 
 
 def test_hierarchical_bootstrap_judges_all_detectors_on_the_same_replicates() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import comb, factorial
+from math import comb, factorial, prod
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from softgold.checks import FloatArray, check_choice
 from softgold.errors import InputError
 from softgold.votes import ExpertLabels, VoteTable
 
-__all__ = ["NO_LABEL", "ExpertPanel", "PanelDraws", "Tie", "draw_panels"]
+__all__ = ["NO_LABEL", "ExpertPanel", "PanelDraws", "Tie", "all_panels", "draw_panels"]
 
 LabelArray = NDArray[np.int8]
 Tie = Literal["negative", "positive"]
@@ -140,10 +140,15 @@ def draw_panels(n_experts: int, *, replicates: int = 2000, seed: int = 0) -> Pan
     (10, True, 0.2222222222222222)
     """
     if comb(2 * n_experts - 1, n_experts) <= EXACT_PANELS:
-        members = np.array(list(combinations_with_replacement(range(n_experts), n_experts)))
-        seats = (members[:, :, None] == np.arange(n_experts)).sum(axis=1)
-        orders = [factorial(n_experts) // int(np.prod([factorial(seat) for seat in row])) for row in seats.tolist()]
-        return PanelDraws(seats, np.array(orders) / float(n_experts) ** n_experts, exact=True)
+        return all_panels(n_experts)
     rng = np.random.default_rng(seed)
     seats = rng.multinomial(n_experts, np.full(n_experts, 1 / n_experts), size=replicates)
     return PanelDraws(seats, np.full(replicates, 1 / replicates), exact=False)
+
+
+def all_panels(n_experts: int) -> PanelDraws:
+    """Return every composition of a panel of `n_experts` seats, with its chance."""
+    members = np.array(list(combinations_with_replacement(range(n_experts), n_experts)))
+    seats = (members[:, :, None] == np.arange(n_experts)).sum(axis=1)
+    orders = [factorial(n_experts) // prod(factorial(seat) for seat in row) for row in seats.tolist()]
+    return PanelDraws(seats, np.array(orders) / float(n_experts) ** n_experts, exact=True)
