@@ -66,8 +66,8 @@ class UnitCounts:
             count = table[cells]
         else:
             cells, count = np.unique(key, return_counts=True)
-        units, categories = np.divmod(cells, n_categories)
-        return cls(units, categories, count, n_units, n_categories)
+        units = cells // n_categories
+        return cls(units, cells - units * n_categories, count, n_units, n_categories)
 
     @cached_property
     def labels_per_unit(self) -> FloatArray:
