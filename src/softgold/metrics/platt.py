@@ -75,18 +75,19 @@ def platt_scaling(
         raise InputError("platt_scaling needs at least one row")
     if (images is not None) != (pooling == "legacy"):
         raise UsageError("images must be given with pooling='legacy', and only then")
+    counted = weights > 0
     if images is None:
-        return _fit(targets, values, weights)
+        return _fit(targets[counted], values[counted], weights[counted])
     names = np.asarray(images)
     check_same_length(len(targets), images=names)
-    rows = [names == name for name in np.unique(names)]
+    rows = [(names == name) & counted for name in np.unique(names[counted])]
     fits = [_fit(targets[row], values[row], weights[row]) for row in rows]
     return PlattScaling(float(np.mean([fit.a for fit in fits])), float(np.mean([fit.b for fit in fits])))
 
 
 def _fit(p: FloatArray, scores: FloatArray, weights: FloatArray) -> PlattScaling:
     """Newton's method with step halving on the convex negative log likelihood, in standardised scores."""
-    centre, spread = scores.mean(), scores.std() or 1.0
+    centre, spread = scores.min(), np.ptp(scores) or 1.0
     design = np.column_stack([(scores - centre) / spread, np.ones_like(scores)])
     positive, negative = weights @ p, weights @ (1 - p)
     targets = p * (positive + 1) / (positive + 2) + (1 - p) / (negative + 2)
