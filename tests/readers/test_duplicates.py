@@ -75,7 +75,7 @@ def test_mean_shares_one_vote_among_the_repeats() -> None:
 def test_equal_repeats_are_one_vote_with_a_warning(rule: str) -> None:
     rows = frame(("x", "a", 1), ("x", "a", 1), ("x", "a", 1), ("y", "a", 0))
     with pytest.warns(DataWarning, match="1 pair of item and annotator has the same vote more than once") as caught:
-        votes = read_votes(rows, duplicates=rule)  # type: ignore[arg-type]
+        votes = read_votes(rows, duplicates=rule)
     assert kept(votes) == [("x", "a", 1), ("y", "a", 0)]
     assert votes.weights is None
     assert [str(warning.message) for warning in caught] == list(votes.notes)
@@ -94,7 +94,7 @@ def test_mean_with_equal_and_different_repeats() -> None:
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(UsageError, match="duplicates must be one of error, first, last, mean, all; got 'average'"):
-        read_votes(REPEATED, duplicates="average")  # type: ignore[arg-type]
+        read_votes(REPEATED, duplicates="average")
 
 
 @pytest.mark.parametrize("rule", ["first", "last", "mean", "all"])
@@ -110,7 +110,7 @@ def test_rules_agree_with_a_plain_loop(rule: str) -> None:
         expected[item] = expected.get(item, 0) + float(pick(votes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        table = read_votes(frame(*rows), duplicates=rule)  # type: ignore[arg-type]
+        table = read_votes(frame(*rows), duplicates=rule)
     assert dict(zip(table.item_ids, table.item_positives, strict=True)) == pytest.approx(expected)
 
 

@@ -69,7 +69,7 @@ def test_gaps_can_be_kept() -> None:
     values = read_scores(frame, missing="keep").values
     assert np.array_equal(values, [[1, np.nan], [2, np.nan]], equal_nan=True)
     with pytest.raises(UsageError, match="missing must be one of error, keep"):
-        read_scores(frame, missing="drop")  # type: ignore[arg-type]
+        read_scores(frame, missing="drop")
 
 
 def test_soft_labels_read_back_what_was_written(tmp_path: Path) -> None:

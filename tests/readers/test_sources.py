@@ -25,7 +25,7 @@ FRAME = pd.DataFrame({"item": ["b", "a", "b"], "annotator": ["z", "y", "y"], "vo
 
 
 def assert_is_the_frame(source: object) -> None:
-    votes = read_votes(source)  # type: ignore[arg-type]
+    votes = read_votes(source)
     assert votes.item_ids.tolist() == ["b", "a"]
     assert votes.annotator_ids.tolist() == ["z", "y"]
     assert votes.item_codes.tolist() == [0, 1, 0]
@@ -165,7 +165,7 @@ def test_frames_without_rows_or_columns() -> None:
 @pytest.mark.parametrize("source", [None, 3, [FRAME], FRAME.to_dict()])
 def test_no_table_at_all(source: object) -> None:
     with pytest.raises(UsageError, match="a table must be a path, '-' or a pandas DataFrame"):
-        read_votes(source)  # type: ignore[arg-type]
+        read_votes(source)
 
 
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"row_group_size": 2}, {"compression": "gzip"}])
@@ -217,3 +217,12 @@ def test_reading_imports_no_torch() -> None:
         "import sys, softgold; softgold.read_votes; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_parquet_with_text_that_is_no_utf8(tmp_path: Path) -> None:
+    offsets = pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32).tobytes())
+    broken = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"a\xffb")])
+    path = tmp_path / "votes.parquet"
+    pq.write_table(pa.table({"item": broken, "annotator": ["x", "y", "z"], "vote": [1, 0, 1]}), path)
+    with pytest.raises(InputError, match=r"votes.parquet, column 'item': cells must be text or numbers"):
+        read_votes(path)

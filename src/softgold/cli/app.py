@@ -33,8 +33,9 @@ COMMANDS = {
     "calibrate": "Release labels at a threshold that expert labels calibrate.",
     "agreement": "Say how far raters agree: alpha, kappa, percent agreement.",
     "describe": "Say what is in a vote table, and what to be warned of.",
-    "simulate": "Draw votes, experts and model scores with a known truth.",
+    "simulate": "Draw votes, experts' labels and models' scores with a known truth, and write them to a folder.",
     "convergence": "Estimate how high a model can score on labels on which raters disagree.",
+    "duplicates": "Plan which pairs to show to find near duplicates with few questions.",
 }
 
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"

@@ -30,6 +30,7 @@ __all__ = [
     "VoteColumn",
     "Votes",
     "Wide",
+    "print_data",
     "print_json",
     "print_table",
     "progress",
@@ -67,18 +68,28 @@ def say(text: str, *, quiet: bool = False) -> None:
         typer.echo(text, err=True)
 
 
+def print_data(text: str) -> None:
+    """Print text on standard output exactly as it is, as UTF-8 whatever the locale."""
+    sys.stdout.flush()
+    rest = memoryview(text.encode("utf-8"))
+    while rest:
+        # With PYTHONUNBUFFERED a stream may take a part only, and say so by the number that it returns.
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.buffer.flush()
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON on standard output; see `softgold.output.to_jsonable`."""
     from softgold.output import json_text
 
-    typer.echo(json_text(value), nl=False)
+    print_data(json_text(value))
 
 
 def print_table(frame: pd.DataFrame) -> None:
     """Print a table as CSV on standard output."""
     from softgold.output import table_text
 
-    typer.echo(table_text(frame), nl=False)
+    print_data(table_text(frame))
 
 
 @contextmanager

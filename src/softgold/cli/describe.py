@@ -12,6 +12,7 @@ from softgold.cli.common import (
     VoteColumn,
     Votes,
     Wide,
+    print_data,
     print_json,
 )
 
@@ -43,4 +44,4 @@ def describe(
     if as_json:
         print_json(description)
     else:
-        typer.echo(str(description))
+        print_data(f"{description}\n")

@@ -175,5 +175,7 @@ def _as_text(values: pa.Array) -> pa.Array:
     if _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return values.cast(pa.string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        return values.cast(pa.string())
+        texts = values.cast(pa.string())
+        texts.validate(full=True)  # a file may call bytes text that are no UTF-8
+        return texts
     raise pa.ArrowNotImplementedError(str(kind))

@@ -80,19 +80,16 @@ class ParquetSource:
     name: str
     origin: Path | pa.BufferReader = field(repr=False)
     schema: pa.Schema = field(repr=False)
+    columns: tuple[str, ...]
 
     @classmethod
     def of(cls, origin: Path | pa.BufferReader, name: str) -> ParquetSource:
         """Open a file, or say that it is none."""
         try:
-            return cls(name, origin, arrow_parquet.ParquetFile(origin).schema_arrow)
-        except (pa.ArrowException, OSError) as error:
+            schema = arrow_parquet.ParquetFile(origin).schema_arrow
+            return cls(name, origin, schema, tuple(schema.names))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _not_parquet(name, error) from None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(self.schema.names)
 
     def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
         """Return the columns at these positions."""

@@ -1,0 +1,48 @@
+"""`softgold describe` and `softgold demo`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from softgold.readers import read_votes
+
+
+def test_describe_as_text_and_json(cli: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("item,annotator,vote\nx,a,1\nx,b,1\ny,a,0\ny,b,\n")
+    text, as_json = cli("describe", path), cli("describe", path, "--json")
+    description = read_votes(path).describe()
+    assert (text.code, as_json.code) == (0, 0)
+    assert text.out == f"{description}\n"
+    assert text.err == as_json.err == ""
+    value = json.loads(as_json.out)
+    assert (value["n_items"], value["n_votes"], value["n_abstentions"]) == (2, 3, 1)
+    assert value["agreement"]["share"] == 1.0
+    assert value["warnings"] == list(description.warnings)
+
+
+def test_demo(cli: Callable[..., Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    answer = cli("demo", "-o", folder)
+    assert (answer.code, answer.out) == (0, "")
+    assert f"{folder}" in answer.err
+    frame = pd.read_csv(folder / "soft_labels.csv", dtype={"item": "str"})
+    assert len(frame) == 2000
+    assert frame["p"].between(0, 1).all()
+    assert json.loads((folder / "run.json").read_text())
+
+
+def test_demo_replaces_its_own_folder_only(cli: Callable[..., Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert cli("demo", "-o", folder, "-q").err == ""
+    before = (folder / "soft_labels.csv").read_bytes()
+    refused = cli("demo", "-o", folder)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert cli("demo", "-o", folder, "--force").code == 0
+    assert (folder / "soft_labels.csv").read_bytes() == before

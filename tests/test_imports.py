@@ -1,0 +1,108 @@
+"""The direction of the data is the direction of the imports: a module knows only what is before it."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import softgold
+
+ROOT = Path(softgold.__file__).parent
+
+# A unit is a module or a package directly below softgold. It may import the units of earlier lines only, wherever
+# in the file the import stands. Units on one line do not know each other.
+LAYERS = (
+    ("errors",),
+    ("checks", "description", "arrays"),
+    ("output",),
+    ("votes", "ratings", "scores"),
+    ("softlabels",),
+    ("readers",),
+    ("simulation",),
+    ("metrics",),
+    ("agreement", "uncertainty", "duplicates"),
+    ("baselines", "glad"),
+    ("experts",),
+    ("calibration",),
+    ("evaluation",),
+    ("report",),
+    ("cli",),
+)
+LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
+
+# Metrics judge models and labels, and must not know where these came from.
+ONLY = {"metrics": {"checks", "errors"}, "errors": set()}
+
+# From the root of the package, which knows every module, nothing but the version may be taken.
+ROOT_NAMES = {"__version__"}
+
+
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules of softgold that a file imports at any depth, for types or deferred into a function."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are absolute"
+            module = node.module or ""
+            for alias in node.names:
+                whole = f"{module}.{alias.name}"
+                names.add(whole if whole in MODULES or module == "softgold" else module)
+    return {name for name in names if name.split(".")[0] == "softgold"}
+
+
+def unit(module: str) -> str:
+    return module.split(".")[1]
+
+
+PARTS = [name for name in MODULES if name != "softgold"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_module_imports_only_what_is_before_it(name: str) -> None:
+    here = unit(name)
+    assert here in LEVEL, f"softgold.{here} has no place in LAYERS"
+    for target in imported(MODULES[name]):
+        if target.removeprefix("softgold.") in ROOT_NAMES:
+            continue
+        there = unit(target)
+        assert there == here or LEVEL[there] < LEVEL[here], f"{name} imports {target}, which comes after it"
+        assert there == here or there in ONLY.get(here, {there}), f"{name} imports {target}"
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    graph = {name: {target for target in imported(MODULES[name]) if target in MODULES} - {name} for name in PARTS}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def test_the_check_sees_deferred_and_type_only_imports(tmp_path: Path) -> None:
+    source = """
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from softgold.votes import VoteTable
+def late():
+    import softgold.cli.app
+    from softgold import errors
+"""
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    assert imported(path) == {"softgold.votes", "softgold.cli.app", "softgold.errors"}
