@@ -116,6 +116,23 @@ def test_no_increase_falls_back_to_one_half_and_warns() -> None:
     assert [str(warning.message) for warning in caught] == list(result.warnings)
 
 
+def test_labels_that_agree_less_than_at_one_half_are_warned_of() -> None:
+    """A rate of 5 % that becomes 40 %: the change is plain, and yet most items after it are negative."""
+    rng = np.random.default_rng(0)
+    answers = rng.random(2000) < np.where(P < 0.2, 0.02, 0.3)
+    result = quietly(crowd(P), panel_of(ITEMS, answers, answers), bins=10)
+    assert result.after.agreement_weighted < result.before.agreement_weighted
+    assert any("agree less with the experts" in sentence for sentence in result.warnings)
+
+
+def test_an_edge_among_equal_soft_labels_is_warned_of() -> None:
+    """Every item has the same soft label, so that a change between bins is chance, whatever the experts say."""
+    answers = np.random.default_rng(0).random(2000) < 0.3
+    result = quietly(crowd(np.full(2000, 0.5)), panel_of(ITEMS, answers, answers), bins=8)
+    assert result.bin is not None
+    assert any("items of the same soft label, 0.5, are in the chosen bin" in sentence for sentence in result.warnings)
+
+
 def test_rate_that_falls_is_named() -> None:
     bumpy = SHARP | ((P > 0.2) & (P < 0.3))
     with pytest.warns(DataWarning, match=r"not monotone: it falls most from 1.00 in bin 2 to 0.00 in bin 3, more than"):
@@ -135,9 +152,10 @@ def test_one_expert_is_warned_of() -> None:
 def test_experts_who_disagree_are_warned_of() -> None:
     rng = np.random.default_rng(1)
     answers = rng.random((3, 2000)) < P
-    with pytest.warns(DataWarning, match=r"the experts disagree: alpha 0\.\d\d is below 0.667"):
-        result = calibrate(crowd(P), panel_of(ITEMS, *answers), bins=10, replicates=50)
+    result = quietly(crowd(P), panel_of(ITEMS, *answers), bins=10)
     assert result.agreement.alpha < 0.667
+    sentence = f"the experts disagree: alpha {result.agreement.alpha:.2f} is below 0.667"
+    assert any(warning.startswith(sentence) for warning in result.warnings)
     assert len(result.agreement.kappas) == 3
 
 

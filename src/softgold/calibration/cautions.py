@@ -10,7 +10,7 @@ import pandas as pd
 from softgold.agreement import Agreement
 from softgold.agreement.wording import TENTATIVE
 from softgold.calibration.choice import FALLBACK, ThresholdRule
-from softgold.calibration.result import SoftMapOutcome
+from softgold.calibration.result import LabelQuality, SoftMapOutcome
 from softgold.calibration.thresholds import CHANGE_RULES
 
 __all__ = ["warnings_of"]
@@ -20,14 +20,17 @@ def warnings_of(
     rule: ThresholdRule,
     chosen_bin: int | None,
     bins: pd.DataFrame,
+    qualities: tuple[LabelQuality, LabelQuality],
     n_experts: int,
     agreement: Agreement | None,
     outcome: SoftMapOutcome,
     ignored: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return the sentences, those of the coefficient of agreement first."""
+    """Return the sentences, those of the coefficient of agreement first; `qualities` at 0.5 and at the threshold."""
     sentences = [*agreement.notes] if agreement else []
     sentences += _of_threshold(rule, chosen_bin)
+    sentences += _of_ties(chosen_bin, bins)
+    sentences += _of_labels(*qualities)
     sentences += _of_bins(bins)
     sentences += _of_experts(n_experts, agreement)
     sentences += _of_map(outcome)
@@ -44,6 +47,27 @@ def _of_threshold(rule: ThresholdRule, chosen_bin: int | None) -> Iterator[str]:
             else "no threshold does better than chance against the experts"
         )
         yield f"{what}, so the threshold is {FALLBACK}; calibration says nothing here"
+
+
+def _of_ties(chosen_bin: int | None, bins: pd.DataFrame) -> Iterator[str]:
+    """The items of one soft label may fall on both sides of a bin's edge, and then the edge means nothing."""
+    if chosen_bin is None:
+        return
+    before = bins[(bins["bin"] < chosen_bin) & (bins["labelled"] > 0)]
+    edge = bins["p_low"].iloc[chosen_bin]
+    if len(before) and before["p_high"].iloc[-1] == edge:
+        yield (
+            f"items of the same soft label, {edge:.4g}, are in the chosen bin and in the one before it, and which is "
+            "where is chance; ask for fewer bins, or look at another rule"
+        )
+
+
+def _of_labels(before: LabelQuality, after: LabelQuality) -> Iterator[str]:
+    if after.agreement_weighted < before.agreement_weighted:
+        yield (
+            f"labels at the threshold agree less with the experts ({after.agreement_weighted:.3f}) than labels at "
+            f"{before.threshold} do ({before.agreement_weighted:.3f}); look at another rule, such as f1"
+        )
 
 
 def _of_bins(bins: pd.DataFrame) -> Iterator[str]:

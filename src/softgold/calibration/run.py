@@ -122,6 +122,7 @@ def _calibration(
     outcome = _fit_map(evidence, majority, soft_map, drawing["seed"])
     labels = _release(soft_labels, threshold, outcome)
     bins = evidence.table(majority)
+    before, after = (label_quality(labels, intake, majority, cut) for cut in (FALLBACK, threshold))
     among = _agreement(panel, drawing)
     return Calibration(
         threshold=threshold,
@@ -130,15 +131,15 @@ def _calibration(
         settings={"scheme": evidence.bins.scheme, "bins": len(evidence.bins), **drawing},
         bins=bins,
         labels=labels,
-        before=label_quality(labels, intake, majority, FALLBACK),
-        after=label_quality(labels, intake, majority, threshold),
+        before=before,
+        after=after,
         agreement=among,
         experts=experts_table(panel, evidence, rule, labels.label[intake.position], tie),
         intervals=tuple(draw(evidence, panel, rule, soft_labels.p, **drawing) for draw in _INTERVALS),
         sensitivity=prevalence_sensitivity(soft_labels.p, threshold),
         detectors=detector_checks(soft_labels, intake, labels, rule, scores, **drawing),
         soft_map=outcome,
-        warnings=warnings_of(rule, chosen_bin, bins, panel.n_experts, among, outcome, intake.ignored),
+        warnings=warnings_of(rule, chosen_bin, bins, (before, after), panel.n_experts, among, outcome, intake.ignored),
     )
 
 
