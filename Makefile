@@ -1,8 +1,8 @@
-# Everything lives in .venv: the packages, and every cache that the tools keep.
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
-CACHE  := $(CURDIR)/$(VENV)/cache
+# Everything lives in .venv: the packages, and every cache and temporary file that the tools keep.
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+CACHE   := $(CURDIR)/$(VENV)/cache
 WORKERS ?= 2
 
 export PIP_CACHE_DIR := $(CACHE)/pip
@@ -11,14 +11,26 @@ export RUFF_CACHE_DIR := $(CACHE)/ruff
 export MYPY_CACHE_DIR := $(CACHE)/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
 export PYTHONPYCACHEPREFIX := $(CACHE)/pycache
+export PYTEST_DEBUG_TEMPROOT := $(CACHE)/pytest-tmp
 export MPLCONFIGDIR := $(CACHE)/matplotlib
+export IPYTHONDIR := $(CACHE)/ipython
+export JUPYTER_CONFIG_DIR := $(CACHE)/jupyter/config
+export JUPYTER_DATA_DIR := $(CACHE)/jupyter/data
+export JUPYTER_RUNTIME_DIR := $(CACHE)/jupyter/runtime
+export SE_CACHE_PATH := $(CACHE)/selenium
+export XDG_CACHE_HOME := $(CACHE)/xdg
+
+# Where Python comes without ensurepip, the pip beside it installs into the environment.
+PIP = $(shell test -x $(BIN)/pip && echo $(BIN)/pip || echo $(PYTHON) -m pip --python $(BIN)/python)
 
 .PHONY: demo test check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
+	@echo "The results are in $(CURDIR)/demo_run"
 
 test: check
+	@mkdir -p $(PYTEST_DEBUG_TEMPROOT)
 	$(BIN)/pytest -q -n $(WORKERS) -o cache_dir=$(CACHE)/pytest
 
 check: $(VENV)/.installed-dev
@@ -26,15 +38,19 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -c constraints.txt -e .
-	touch $@
+$(VENV)/.made:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
+		{ echo "softgold needs Python 3.11 or later: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --without-pip $(VENV)
+	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
-	touch $@ $(VENV)/.installed
+$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e ".[dev]"
+	@touch $(VENV)/.installed $@
 
 clean:
 	rm -rf $(VENV) demo_run
