@@ -117,7 +117,8 @@ def evaluator(metrics: Sequence[str | Metric], scores: FloatArray, k: int | None
 
 def _sweep(draw: Draw, order: Order) -> Sweep:
     weight, targets = draw.weight.take(order.items, axis=1), draw.targets.take(order.items, axis=1)
-    return sweep_of(weight, weight * targets, order.starts)
+    positives = targets if len(weight) == 1 and (weight == 1).all() else weight * targets
+    return sweep_of(weight, positives, order.starts)
 
 
 def _with_k(name: str, k: int | None) -> SweepMetric:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
@@ -127,15 +128,13 @@ class VotePlan:
 
     def draw(self, rng: np.random.Generator, count: int) -> Draw:
         """Draw the positive votes of each item from its own: binomial counts."""
-        share = self.n_positive / self.n_votes
-        most = int(self.n_votes.max(initial=0))
-        if most > MAX_TABULATED_VOTES:
+        if self.n_votes.max(initial=0) > MAX_TABULATED_VOTES:
+            share = self.n_positive / self.n_votes
             return self._draw_of(rng.binomial(self.n_votes, share, size=(count, self.n_items)))
         uniform = rng.random((count, self.n_items))
         counts = np.zeros(uniform.shape, dtype=np.int8)
-        for votes in range(most):
-            below = np.where(votes < self.n_votes, bdtr(np.minimum(votes, self.n_votes), self.n_votes, share), 1.0)
-            counts += uniform >= below
+        for at_most in self._cumulative:
+            counts += uniform >= at_most
         return self._draw_of(counts)
 
     def enumerate(self) -> tuple[Draw, FloatArray]:
@@ -149,6 +148,13 @@ class VotePlan:
         table = np.repeat(self.n_positive[None, :], len(counts), axis=0)
         table[:, which] = counts
         return self._draw_of(table), _normalised(log_probability.sum(axis=1))
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        """P(at most v positive votes) for v = 0, 1, ... (rows) and each item; shape (most votes, n)."""
+        votes = np.arange(self.n_votes.max(initial=0))[:, None]
+        tabulated = bdtr(np.minimum(votes, self.n_votes), self.n_votes, self.n_positive / self.n_votes)
+        return np.where(votes < self.n_votes, tabulated, 1.0)
 
     @property
     def _contested(self) -> NDArray[np.bool_]:
