@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softgold import errors
     from softgold.baselines import Majority, Mean, RatingMean
+    from softgold.calibration import calibrate
+    from softgold.experts import sample_for_experts
     from softgold.ratings import RatingTable
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
     from softgold.scores import Scores
+    from softgold.simulation import simulate
     from softgold.softlabels import SoftLabels
     from softgold.votes import ExpertLabels, VoteTable
 
@@ -28,19 +31,25 @@ __all__ = [
     "Scores",
     "SoftLabels",
     "VoteTable",
+    "calibrate",
     "errors",
     "read_experts",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
     "read_votes",
+    "sample_for_experts",
+    "simulate",
 ]
 
 _HOMES = {
     "softgold.baselines": ("Majority", "Mean", "RatingMean"),
+    "softgold.calibration": ("calibrate",),
+    "softgold.experts": ("sample_for_experts",),
     "softgold.ratings": ("RatingTable",),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
     "softgold.scores": ("Scores",),
+    "softgold.simulation": ("simulate",),
     "softgold.softlabels": ("SoftLabels",),
     "softgold.votes": ("ExpertLabels", "VoteTable"),
 }
