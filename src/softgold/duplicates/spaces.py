@@ -180,7 +180,7 @@ class EmbeddingSpace:
     def _nearest_exactly(self, vectors: Vectors, cluster: IntArray, rows: IntArray) -> IntArray:
         """Products are fast but round; whatever is nearest within rounding is compared once more by differences."""
         norms = np.einsum("ij,ij->i", vectors, vectors)
-        rounding = 8 * np.sqrt(vectors.shape[1]) * np.finfo(vectors.dtype).eps
+        rounding = _rounding(vectors.dtype, vectors.shape[1])
         found = np.empty(len(rows), dtype=np.int64)
         for block in _blocks(len(rows), len(vectors)):
             own = rows[block]
@@ -217,7 +217,7 @@ def build_index(vectors: Vectors) -> Any:
             "many samples need faiss: pip install 'softgold[duplicates]', or ask for method 'exact'"
         ) from None
     index = faiss.IndexHNSWFlat(vectors.shape[1], 32)
-    index.hnsw.efConstruction = 100
+    index.hnsw.efConstruction = 200
     index.hnsw.efSearch = 64
     index.add(np.ascontiguousarray(vectors, dtype=np.float32))
     return index
@@ -225,11 +225,20 @@ def build_index(vectors: Vectors) -> Any:
 
 def _ask_index(index: Any, vectors: Vectors, cluster: IntArray, rows: IntArray, count: int) -> IntArray:
     index.hnsw.efSearch = max(64, count)
-    _, neighbours = index.search(vectors[rows].astype(np.float32), count)
-    row, place = np.nonzero((neighbours >= 0) & (cluster[neighbours] != cluster[rows][:, None]))
+    near, neighbours = index.search(np.ascontiguousarray(vectors[rows], dtype=np.float32), count)
+    near[(neighbours < 0) | (cluster[neighbours] == cluster[rows][:, None])] = np.inf
+    least = near.min(axis=1)
+    norms = np.einsum("ij,ij->i", vectors[rows], vectors[rows])
+    slack = 2 * _rounding(np.float32, vectors.shape[1]) * norms
+    row, place = np.nonzero(np.isfinite(near) & (near <= (least + slack)[:, None]))
     candidate = neighbours[row, place]
     squared = _squared(vectors, rows[row], candidate)
     return _first_of_each(row, squared, candidate, len(rows))
+
+
+def _rounding(kind: Any, dimensions: int) -> float:
+    """How far squared distances by products of numbers of this kind can be off, relative to the squared norms."""
+    return float(8 * np.sqrt(dimensions) * np.finfo(kind).eps)
 
 
 def _first_of_each(row: IntArray, squared: FloatArray, candidate: IntArray, n_rows: int) -> IntArray:
