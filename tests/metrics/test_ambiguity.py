@@ -39,8 +39,8 @@ def test_batches_average_what_is_defined_and_count_the_rest():
     assert math.isnan(over_images(ncc, [[1, 1]], [[1, 1]]).mean)
     shapes = over_images(dice, [np.ones((2, 2)), np.ones((3, 3, 3))], [np.ones((2, 2)), np.zeros((3, 3, 3))])
     assert shapes.values.tolist() == [1, 0]
-    with pytest.raises(ValueError, match="shorter"):
-        over_images(ncc, [[1, 2]], [])
+    with pytest.raises(InputError, match="same number of images, but one ends after 1"):
+        over_images(ncc, [[1, 2], [3, 4]], iter([[1, 2]]))
 
 
 @pytest.mark.parametrize(

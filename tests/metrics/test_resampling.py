@@ -172,6 +172,11 @@ def test_any_function_can_be_resampled():
     assert plain.estimate.shape == ()
 
 
+def test_metrics_of_one_name_are_refused():
+    with pytest.raises(UsageError, match="metrics must have different names"):
+        bootstrap_metrics([soft_auroc, "soft_auroc"], [0, 1], [0.1, 0.2])
+
+
 def test_interval_is_the_percentiles_and_leaves_out_what_is_undefined():
     p, scores = np.array([1, 0, 0, 0, 0, 0, 0, 0.0]), np.arange(8.0)
     result = bootstrap("soft_auroc", p, scores, n_replicates=500, method="sample")
@@ -194,12 +199,12 @@ def test_infinite_losses_stay_infinite():
     assert_allclose(versus.defined, (3 / 4) ** 4)
 
 
-@pytest.mark.parametrize("most", [8, 40])
+@pytest.mark.parametrize("most", [8, 200])
 def test_resampled_votes_are_binomial(most):
     """Both ways of drawing: by table for few votes, by NumPy for many."""
     n_votes = np.array([most, most, 3, 1, most])
     n_positive = np.array([most // 4, most, 2, 0, most // 2])
-    assert (most > resamples.MAX_TABULATED_VOTES) == (most == 40)
+    assert (most > resamples.MAX_TABULATED_VOTES) == (most == 200)
     shares = VotePlan(n_positive, n_votes).draw(np.random.default_rng(0), 40_000).targets
     p = n_positive / n_votes
     assert (np.abs(shares.mean(axis=0) - p) <= 4.5 * np.sqrt(p * (1 - p) / n_votes / 40_000)).all()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,7 +45,7 @@ def over_images(metric: Callable[..., float], *batches: Iterable[ArrayLike], **o
     >>> over_images(ncc, [[0, 1, 2], [0, 0, 0]], [[0, 2, 4], [1, 2, 3]]).n_undefined
     1
     """
-    values = np.array([metric(*images, **options) for images in zip(*batches, strict=True)], dtype=np.float64)
+    values = np.array([metric(*images, **options) for images in _images_of(batches)], dtype=np.float64)
     defined = values[~np.isnan(values)]
     return ImageMean(values, float(defined.mean()) if len(defined) else math.nan, len(values) - len(defined))
 
@@ -138,6 +139,15 @@ def generalized_energy_distance(predicted: ArrayLike, reference: ArrayLike, *, e
         _mean_distance(a, b, estimator) for a, b in ((samples, raters), (samples, samples), (raters, raters))
     )
     return 2 * cross - within_samples - within_raters
+
+
+def _images_of(batches: Sequence[Iterable[ArrayLike]]) -> Iterator[tuple[Any, ...]]:
+    """Go through the batches together; they may be streams, so their lengths show only at the end."""
+    missing = object()
+    for number, images in enumerate(itertools.zip_longest(*batches, fillvalue=missing)):
+        if any(image is missing for image in images):
+            raise InputError(f"all batches must have the same number of images, but one ends after {number}")
+        yield images
 
 
 def _mean_distance(a: NDArray[np.bool_], b: NDArray[np.bool_], estimator: Estimator) -> float:

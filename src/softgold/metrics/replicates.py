@@ -100,9 +100,12 @@ def evaluator(metrics: Sequence[str | Metric], scores: FloatArray, k: int | None
     """Prepare metrics, by name or as functions, for the models in the columns of `scores`."""
     swept: dict[str, SweepMetric] = {}
     rowwise: dict[str, RowMetric] = {}
-    for metric in metrics:
+    names = [metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric)) for metric in metrics]
+    if len(set(names)) < len(names):
+        raise UsageError(f"metrics must have different names, got {', '.join(names)}")
+    for name, metric in zip(names, metrics, strict=True):
         if not isinstance(metric, str):
-            rowwise[getattr(metric, "__name__", repr(metric))] = _row_by_row(metric)
+            rowwise[name] = _row_by_row(metric)
         elif metric in SWEPT:
             swept[metric] = _with_k(metric, k)
         elif metric == "brier_score":

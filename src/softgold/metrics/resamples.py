@@ -21,8 +21,9 @@ __all__ = ["Draw", "HardRule", "ItemPlan", "PanelPlan", "Plan", "VotePlan"]
 FloatArray = NDArray[np.float64]
 HardRule = Literal[">", ">="]
 
-# Up to so many votes an item, counting the steps of its distribution below one uniform beats NumPy's binomial.
-MAX_TABULATED_VOTES = 32
+# Up to so many votes an item, counting the steps of its distribution below one uniform beats NumPy's binomial (and the
+# counts fit into a byte).
+MAX_TABULATED_VOTES = 127
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +134,9 @@ class VotePlan:
             return self._draw_of(rng.binomial(self.n_votes, share, size=(count, self.n_items)))
         uniform = rng.random((count, self.n_items))
         counts = np.zeros(uniform.shape, dtype=np.int8)
-        for at_most in self._cumulative:
-            counts += uniform >= at_most
+        table, kind = self._cumulative
+        for at_most in table:
+            counts += uniform >= at_most[kind]
         return self._draw_of(counts)
 
     def enumerate(self) -> tuple[Draw, FloatArray]:
@@ -150,11 +152,17 @@ class VotePlan:
         return self._draw_of(table), _normalised(log_probability.sum(axis=1))
 
     @cached_property
-    def _cumulative(self) -> FloatArray:
-        """P(at most v positive votes) for v = 0, 1, ... (rows) and each item; shape (most votes, n)."""
-        votes = np.arange(self.n_votes.max(initial=0))[:, None]
-        tabulated = bdtr(np.minimum(votes, self.n_votes), self.n_votes, self.n_positive / self.n_votes)
-        return np.where(votes < self.n_votes, tabulated, 1.0)
+    def _cumulative(self) -> tuple[FloatArray, NDArray[np.intp]]:
+        """P(at most v positive votes) for v = 0, 1, ... (rows) and each kind of item, and the kind of every item.
+
+        A kind is a pair of n_votes and n_positive: there are few, however many items there are.
+        """
+        most = int(self.n_votes.max(initial=0))
+        codes, kind = np.unique(self.n_votes * (most + 1) + self.n_positive, return_inverse=True)
+        n_votes, n_positive = np.divmod(codes, most + 1)
+        votes = np.arange(most)[:, None]
+        tabulated = bdtr(np.minimum(votes, n_votes), n_votes, n_positive / n_votes)
+        return np.where(votes < n_votes, tabulated, 1.0), kind
 
     @property
     def _contested(self) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from softgold.checks import as_finite, check_same_length
 from softgold.errors import InputError
@@ -97,7 +96,10 @@ def r_squared(x: ArrayLike, y: ArrayLike) -> float:
 def _unit_ranks(values: FloatArray) -> FloatArray:
     """Average ranks of each row, centred and scaled to length 1; NaN for a row with NaN or without differences."""
     # Models that are equal must not be ranked by the rounding of their sums.
-    ranks = np.asarray(rankdata(np.round(values, 12), axis=1, nan_policy="propagate"), dtype=np.float64)
+    rounded = np.round(values, 12)
+    ranks = np.where(np.isnan(values).any(axis=1, keepdims=True), np.nan, 0.5)
+    for column in rounded.T:
+        ranks = ranks + (column[:, None] < rounded) + (column[:, None] == rounded) / 2
     centred = ranks - (values.shape[1] + 1) / 2
     length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
     return np.asarray(np.divide(centred, length, out=np.full(centred.shape, np.nan), where=length > 0))
