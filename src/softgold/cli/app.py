@@ -19,6 +19,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from softgold import __version__
+from softgold.cli.common import discard_output
 from softgold.errors import SoftgoldError, SoftgoldWarning
 
 __all__ = ["COMMANDS", "build_app", "load_command", "main"]
@@ -36,6 +37,7 @@ COMMANDS = {
     "simulate": "Draw votes, experts' labels and models' scores with a known truth, and write them to a folder.",
     "convergence": "Estimate how high a model can score on labels on which raters disagree.",
     "duplicates": "Plan which pairs to show to find near duplicates with few questions.",
+    "uncertainty": "Judge the uncertainty of a segmentation model by samples and raters' masks.",
 }
 
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
@@ -52,11 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(str(error), 2, error)
         except typer.TyperException as error:
             return _fail(_usage_sentence(error), error.exit_code, error)
-        except BrokenPipeError:
-            return _abandon_output()
+        except KeyboardInterrupt:
+            return _finished(130)
         except SystemExit as stop:
-            # Typer turns a broken pipe into an exit of its own.
-            return _abandon_output() if isinstance(stop.__context__, BrokenPipeError) else _code_of(stop)
+            return _stopped(stop)
         except Exception as error:
             return _fail(_fault_sentence(error), 1, error)
 
@@ -137,14 +138,12 @@ def _fault_sentence(error: Exception) -> str:
     )
 
 
-def _code_of(stop: SystemExit) -> int:
+def _stopped(stop: SystemExit) -> int:
+    # Typer turns the error that the reader of our output has left into an exit of its own.
+    if isinstance(stop.__context__, BrokenPipeError):
+        discard_output()
+        return 141
     return stop.code if isinstance(stop.code, int) else 1
-
-
-def _abandon_output() -> int:
-    # Python flushes standard output once more at exit, which must not fail then.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 141
 
 
 @contextmanager
