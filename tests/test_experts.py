@@ -29,6 +29,12 @@ def test_rank_bins_of_the_worked_example() -> None:
     assert table.n_items.tolist() == [3, 3, 3, 3]
 
 
+@given(st.floats(0, 1), st.integers(1, 50))
+def test_the_mean_of_equal_soft_labels_is_that_soft_label(p: float, size: int) -> None:
+    table = BinTable.of(np.full(size, p), np.zeros(size, dtype=int), 1, "rank")
+    assert table.p_mean.tolist() == [p]
+
+
 @given(st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=6, max_size=40), st.integers(2, 6), st.integers(0, 9))
 def test_rank_bins_are_equal_in_size_and_ordered_whatever_the_ties(p: list[float], bins: int, seed: int) -> None:
     index = assign_bins(p, bins, seed=seed)

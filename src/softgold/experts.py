@@ -105,7 +105,8 @@ class BinTable:
         groups = pd.Series(p).groupby(index).agg(["size", "mean", "min", "max"]).reindex(range(bins))
         n_items = groups["size"].fillna(0).to_numpy(dtype=np.int64)
         mean, low, high = (groups[name].to_numpy(dtype=np.float64) for name in ("mean", "min", "max"))
-        return cls(scheme, n_items, mean, low, high)
+        # The mean of equal numbers may be off by rounding, and then [p >= mean] would cut them off.
+        return cls(scheme, n_items, np.clip(mean, low, high), low, high)
 
 
 @dataclass(frozen=True, eq=False)

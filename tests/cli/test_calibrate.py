@@ -327,3 +327,20 @@ def test_calibrate_and_the_rest_on_real_readers(cli: Callable, real_data: Path, 
     assert document["n_labelled"] == 975
     assert document["after"]["agreement"] > 0.8
     assert "fewer than two experts" in answer.err
+
+
+def test_one_finding_of_chest_radiographs(cli: Callable, real_data: Path, tmp_path: Path) -> None:
+    """Three radiologists vote, five others are the experts, on 500 studies."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("votes", "experts"):
+        frame = pd.read_csv(real_data / "chexpert_test" / f"{name}.csv", dtype=str)
+        frame[frame["item"].str.endswith("|Pleural Effusion")].to_csv(tmp_path / f"{name}.csv", index=False)
+    assert cli("baseline", tmp_path / "votes.csv", "-o", folder / "soft_labels.csv").code == 0
+    answer = cli("calibrate", folder, "--experts", tmp_path / "experts.csv", "--rule", "f1", "--json")
+    assert answer.code == 0, answer.err
+    document = json.loads(answer.out)
+    assert (document["n_experts"], document["n_labelled"]) == (5, 500)
+    assert document["intervals"]["panel"]["exact"]
+    assert document["soft_map"]["improves"]
+    assert document["after"]["agreement"] >= 0.9

@@ -83,8 +83,7 @@ class Evidence:
         """Mean soft label of each bin, shape (K,); NaN for a bin without (labelled) items."""
         if of == "all":
             return self.bins.p_mean
-        labelled = self.member.sum(axis=0)
-        return np.where(labelled > 0, self.p @ self.member / np.maximum(labelled, 1.0), np.nan)
+        return BinTable.of(self.p, self.bin, len(self.bins), self.bins.scheme).p_mean
 
     def tally(self, labels: LabelArray, copies: NDArray[np.generic] | None = None) -> tuple[FloatArray, FloatArray]:
         """Return expert positives and labelled items per bin, shapes (M, K).
