@@ -19,7 +19,6 @@ import pandas as pd
 
 from softgold.calibration import Calibration, calibrate
 from softgold.errors import SoftgoldWarning
-from softgold.glad.fitting import fit
 from softgold.readers import read_experts, read_votes
 from softgold.softlabels import SoftLabels
 from softgold.votes import ExpertLabels, VoteTable
@@ -30,6 +29,8 @@ SPLITS = 10
 
 def soft_labels_of(votes: VoteTable) -> SoftLabels:
     """Fit the model, with the deterministic engine."""
+    from softgold.glad.fitting import fit
+
     return fit(votes, engine="coordinate").posterior.soft_labels()
 
 

@@ -22,8 +22,8 @@ from softgold.baselines import Mean
 from softgold.calibration import calibrate
 from softgold.errors import SoftgoldWarning
 from softgold.experts import sample_for_experts
-from softgold.glad.fitting import fit
-from softgold.simulation import CLEANPATRICK_ISSUES, ask_experts, simulate
+from softgold.simulation import CLEANPATRICK_ISSUES, Simulation, ask_experts, simulate
+from softgold.simulation.presets import preset_settings
 from softgold.softlabels import SoftLabels
 from softgold.votes import ExpertLabels, VoteTable
 
@@ -32,6 +32,8 @@ def aggregate(votes: VoteTable, aggregator: str) -> SoftLabels:
     """Return soft labels by the vote share or by the model."""
     if aggregator == "mean":
         return Mean().aggregate(votes)
+    from softgold.glad.fitting import fit
+
     return fit(votes, engine="coordinate").posterior.soft_labels()
 
 
@@ -65,21 +67,12 @@ def study(issue: str, seed: int, aggregator: str, rule: str) -> dict[str, Any]:
     }
 
 
-def ask_panel(simulation: Any, items: pd.Index, issue: str, seed: int) -> ExpertLabels:
+def ask_panel(simulation: Simulation, items: pd.Index, issue: str, seed: int) -> ExpertLabels:
     """Let the three experts of the preset label the sampled items."""
-    settings = simulate_settings(issue)
-    answers = ask_experts(
-        simulation.truth, items, errors=settings["expert_errors"], ability=settings["expert_ability"], seed=seed
-    )
-    return answers if isinstance(answers, ExpertLabels) else ExpertLabels(answers)
-
-
-def simulate_settings(issue: str) -> dict[str, Any]:
-    """Return what the preset says of the experts."""
-    from softgold.simulation.presets import preset_settings
-
     settings = preset_settings("cleanpatrick", issue=issue)
-    return {"expert_errors": settings.expert_errors, "expert_ability": settings.expert_ability}
+    return ask_experts(
+        simulation.truth, items, errors=settings.expert_errors, ability=settings.expert_ability, seed=seed
+    )
 
 
 def log_loss(p: np.ndarray, truth: np.ndarray) -> float:

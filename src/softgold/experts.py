@@ -61,6 +61,8 @@ def assign_bins(p: ArrayLike, bins: int, *, scheme: Scheme = "rank", seed: int |
     values = as_probabilities(p, "p")
     check_positive_int(bins, "bins", minimum=2)
     check_choice(scheme, get_args(Scheme), "scheme")
+    if seed is not None:
+        check_positive_int(seed, "seed", minimum=0)
     if bins > len(values):
         raise InputError(f"{bins} bins need at least {bins} items, and there are {len(values)}; ask for fewer bins")
     if scheme == "width":

@@ -232,7 +232,7 @@ def test_alpha_interval_is_seeded() -> None:
     assert first != other
 
 
-@pytest.mark.parametrize("options", [{"replicates": 1}, {"level": 1.0}, {"level": 0}])
+@pytest.mark.parametrize("options", [{"replicates": 1}, {"level": 1.0}, {"level": 0}, {"seed": -1}])
 def test_alpha_interval_refuses_bad_settings(options: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         alpha_interval(NominalLabels.from_matrix(MISSING), **options)

@@ -12,7 +12,6 @@ from softgold.calibration import calibrate
 from softgold.errors import DataWarning
 from softgold.experts import sample_for_experts
 from softgold.simulation import ask_experts, simulate
-from softgold.votes import ExpertLabels
 
 
 @pytest.mark.parametrize("issue", ["off_topic", "near_duplicates"])
@@ -21,8 +20,7 @@ def test_calibrated_labels_are_closer_to_the_truth(issue: str, seed: int) -> Non
     study = simulate("cleanpatrick", issue=issue, scale=0.25, seed=seed)
     soft_labels = Mean().aggregate(study.votes)
     sample = sample_for_experts(soft_labels, seed=seed)
-    answers = ask_experts(study.truth, sample.item_ids, errors=[0.01] * 3, seed=seed)
-    experts = answers if isinstance(answers, ExpertLabels) else ExpertLabels(answers)
+    experts = ask_experts(study.truth, sample.item_ids, errors=[0.01] * 3, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         result = calibrate(soft_labels, experts, sample=sample, replicates=100, seed=seed)

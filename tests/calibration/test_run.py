@@ -299,6 +299,7 @@ def test_key_of_another_run_is_refused() -> None:
         ({"rule": "guess"}, UsageError),
         ({"level": 1.5}, UsageError),
         ({"replicates": 0}, UsageError),
+        ({"seed": -1}, UsageError),
         ({"tie": "random"}, UsageError),
         ({"soft_map": "spline"}, UsageError),
     ],

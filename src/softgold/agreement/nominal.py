@@ -122,6 +122,7 @@ def alpha_interval(
     True
     """
     check_positive_int(replicates, "replicates", minimum=2)
+    check_positive_int(seed, "seed", minimum=0)
     check_in_range(level, 0, 1, "level", ends="open")
     counts = _counts(labels)
     if not counts.pairable.any():

@@ -96,6 +96,7 @@ def calibrate(
     """
     chosen = ThresholdRule(rule, target, of)
     check_positive_int(replicates, "replicates", minimum=2)
+    check_positive_int(seed, "seed", minimum=0)
     check_in_range(level, 0, 1, "level", ends="open")
     intake = take_in(
         soft_labels, experts, bins=bins, scheme=scheme, sample=sample, seed=seed, ignore_unknown=ignore_unknown
