@@ -1,7 +1,7 @@
 """Whom to ask and about what: items for expert review, spread over the whole range of soft labels.
 
 Soft labels pile up at 0 and 1, so a plain random sample would hardly ever show an expert a doubtful item. Items are
-cut into bins by soft label and the same number is drawn from each (paper 001, section 3.4). The experts get a sheet
+cut into bins by soft label and the same number is drawn from each (CleanPatrick, section 3.4). The experts get a sheet
 without soft labels, in random order; the key keeps what they must not see and what later estimates need: the bin, and
 the weight that puts an answer back on the scale of the whole data set.
 """
@@ -48,7 +48,7 @@ def assign_bins(p: ArrayLike, bins: int, *, scheme: Scheme = "rank", seed: int |
         p: Soft labels, shape (I,).
         bins: Number of bins, at least 2 and at most I.
         scheme: "rank" cuts the items, sorted by p, into equally many (`numpy.array_split`): the quantile bins of
-            paper 001, which by value would collapse where soft labels pile up. "width" cuts [0, 1] into equal parts.
+            CleanPatrick, which by value would collapse where soft labels pile up. "width" cuts [0, 1] into equal parts.
         seed: Seed of the shuffle before the stable sort, which decides where equal soft labels fall; None keeps
             them in the order of the items.
 

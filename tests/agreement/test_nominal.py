@@ -58,7 +58,7 @@ def test_alpha_with_missing_labels_ignores_units_of_one_label() -> None:
     assert krippendorff_alpha(NominalLabels.from_matrix(MISSING)) == pytest.approx(0.5909090909090909, abs=1e-12)
 
 
-def test_alpha_of_the_counts_implied_by_paper_001_table_6() -> None:
+def test_alpha_of_the_counts_implied_by_cleanpatrick_table_6() -> None:
     assert krippendorff_alpha(three_raters(75, 8, 25, 292)) == pytest.approx(0.42021276595744683, abs=1e-12)
 
 
@@ -135,7 +135,7 @@ def test_votes_are_labels_and_averaged_repeats_are_not() -> None:
 @pytest.mark.parametrize(
     ("positives", "kappa"), [(30, 0.9483204134366925), (26, 0.8720526411990496), (27, 0.8919794761004591)]
 )
-def test_kappa_of_paper_001_table_6(positives: int, kappa: float) -> None:
+def test_kappa_of_cleanpatrick_table_6(positives: int, kappa: float) -> None:
     full = [1] * 33 + [0] * 367
     fold = [1] * positives + [0] * (400 - positives)
     assert cohen_kappa(full, fold) == pytest.approx(kappa, abs=1e-12)

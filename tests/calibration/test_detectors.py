@@ -26,7 +26,7 @@ def test_leave_one_expert_out_of_the_worked_example() -> None:
     )
 
 
-def test_paper_001_table_6_follows_from_its_counts() -> None:
+def test_cleanpatrick_table_6_follows_from_its_counts() -> None:
     """25 unanimous positives and 8 with two votes: 33 in all, and 30, 26, 27 without one of the experts."""
     two_votes = [(1, 2)] * 5 + [(0, 2)] * 1 + [(0, 1)] * 2
     columns = [[1, 1, 1]] * 25

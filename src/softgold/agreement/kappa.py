@@ -30,7 +30,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     kappa = (P_o - P_e) / (1 - P_e): observed agreement, corrected by what the raters' own category shares make
     likely by chance (Cohen, 1960). Both raters use one and the same category: 1. No unit: NaN.
 
-    >>> round(cohen_kappa([1] * 33 + [0] * 367, [1] * 30 + [0] * 370), 4)  # paper 001, Table 6
+    >>> round(cohen_kappa([1] * 33 + [0] * 367, [1] * 30 + [0] * 370), 4)  # CleanPatrick, Table 6
     0.9483
     """
     a, b = np.asarray(first), np.asarray(second)

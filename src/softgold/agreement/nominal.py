@@ -44,9 +44,9 @@ def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
     """Return Krippendorff's alpha for nominal labels, any number of raters and categories, labels missing or not.
 
     alpha = 1 - D_o / D_e: disagreement within units over the disagreement of all pairable labels thrown together
-    (Krippendorff, 2004; paper 002, eq. 6). Units with fewer than two labels are ignored. It is computed from
-    counts, O(labels). Every pairable label in one category: 1, with a warning, because nothing could have
-    disagreed. No unit with two labels: NaN, with a warning.
+    (Krippendorff, 2004; Tschirschwitz and Rodehorst, Label Convergence, eq. 6). Units with fewer than two labels are
+    ignored. It is computed from counts, O(labels). Every pairable label in one category: 1, with a warning, because
+    nothing could have disagreed. No unit with two labels: NaN, with a warning.
 
     >>> rows = [[1, 0, 1, 1, 0, None, 0, 1], [1, 0, 0, 1, 0, 1, 0, None], [1, 1, 1, 1, 0, 1, None, None]]
     >>> round(krippendorff_alpha(NominalLabels.from_matrix(rows)), 4)

@@ -32,7 +32,7 @@ def leave_one_expert_out(panel: ExpertPanel, detectors: Detectors, *, tie: Tie =
     Args:
         panel: Answers of E experts about N items.
         detectors: Scores of the N items by the name of the detector.
-        tie: Label of an even split, which leaving out an expert makes common (paper 001, Table 6: negative).
+        tie: Label of an even split, which leaving out an expert makes common (CleanPatrick, Table 6: negative).
 
     Returns:
         `held_out` (missing for the whole panel), `n_labelled, n_positive, kappa` (Cohen's, with the labels of the
@@ -72,7 +72,7 @@ def hierarchical_bootstrap(
 ) -> pd.DataFrame:
     """Resample experts and items together, and judge each detector against the majority of the resampled panel.
 
-    Every replicate draws E experts and N items with replacement (paper 001, appendix I); all detectors are judged on
+    Every replicate draws E experts and N items with replacement (CleanPatrick, appendix I); all detectors are judged on
     the same replicates. So few experts and items that all replicates can be counted are enumerated.
 
     Returns:
@@ -108,7 +108,7 @@ def hierarchical_bootstrap(
 def min_vote_cutoffs(
     n_votes: ArrayLike, labels: ArrayLike, detectors: Detectors, *, cutoffs: Sequence[int] = VOTE_CUTOFFS
 ) -> pd.DataFrame:
-    """Judge detectors on the items with at least k votes, for several k (paper 001, appendix J).
+    """Judge detectors on the items with at least k votes, for several k (CleanPatrick, appendix J).
 
     Args:
         n_votes: Votes of each item, shape (N,).

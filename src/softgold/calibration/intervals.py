@@ -66,7 +66,7 @@ def panel_interval(
     replicates: int = 2000,
     seed: int = 0,
 ) -> ThresholdInterval:
-    """Resample the panel: as many experts as there are, with replacement (paper 001, appendix G).
+    """Resample the panel: as many experts as there are, with replacement (CleanPatrick, appendix G).
 
     Small panels are enumerated exactly (see `draw_panels`); `replicates` and `seed` serve the larger ones.
     """
@@ -124,7 +124,7 @@ def joint_interval(
 def prevalence_sensitivity(p: FloatArray, threshold: float, *, reach: float = 0.15, steps: int = 12) -> pd.DataFrame:
     """Return positives and prevalence for thresholds around t, `offset, threshold, positives, prevalence`.
 
-    Thresholds t - reach .. t + reach, cut to [0, 1] (paper 001, appendix G).
+    Thresholds t - reach .. t + reach, cut to [0, 1] (CleanPatrick, appendix G).
 
     >>> prevalence_sensitivity(np.array([0.1, 0.6, 0.7, 0.9]), 0.65, reach=0.1, steps=2)["positives"].tolist()
     [3, 2, 1]

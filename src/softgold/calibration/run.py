@@ -54,7 +54,7 @@ def calibrate(
     level: float = 0.95,
     seed: int = 0,
 ) -> Calibration:
-    """Draw a threshold for soft labels from expert labels, and say how sure it is (paper 001, section 3.4).
+    """Draw a threshold for soft labels from expert labels, and say how sure it is (CleanPatrick, section 3.4).
 
     Args:
         soft_labels: Soft labels of the whole data set.

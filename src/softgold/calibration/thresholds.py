@@ -40,7 +40,7 @@ def changepoint_bins(positives: ArrayLike, labelled: ArrayLike) -> IntArray:
     """Return the bin where one rate of expert positives gives way to a higher one, by likelihood.
 
     Split b explains the bins below b by one Bernoulli rate and those from b on by another; the split of the highest
-    likelihood wins among those whose later rate is the higher (paper 001, section 3.4: "the bin where the
+    likelihood wins among those whose later rate is the higher (CleanPatrick, section 3.4: "the bin where the
     distribution of positive labels starts to increase", in a reading that one stray positive cannot move).
     Bins without labels are passed over. A tie goes to the lowest bin.
 
@@ -82,7 +82,7 @@ def largest_jump_bins(positives: ArrayLike, labelled: ArrayLike) -> IntArray:
 def onset_bins(positives: ArrayLike, labelled: ArrayLike) -> IntArray:
     """Return the first bin whose rate of expert positives is above that of the labelled bin before it.
 
-    The literal reading of paper 001; a single stray positive decides it. Arguments and result as in
+    The literal reading of CleanPatrick; a single stray positive decides it. Arguments and result as in
     `changepoint_bins`.
 
     >>> onset_bins([0, 1, 0, 9, 10], [20] * 5)
