@@ -12,7 +12,7 @@ from softgold.baselines import Majority, Mean, RatingMean
 from softgold.errors import UsageError
 from softgold.ratings import RatingTable
 from softgold.readers import read_ratings, read_votes
-from softgold.softlabels import COLUMNS
+from softgold.softlabels import COLUMNS, Aggregator
 from softgold.votes import VoteTable
 
 ROWS = [("x", "a", 1), ("x", "b", 0), ("y", "a", 1), ("y", "b", 1), ("y", "c", 0), ("z", "a", 0)]
@@ -80,7 +80,7 @@ def test_smoothing_is_a_beta_prior(votes: VoteTable) -> None:
     assert Mean(smoothing=(0, 0)).aggregate(votes).p.tolist() == Mean().aggregate(votes).p.tolist()
 
 
-@pytest.mark.parametrize("smoothing", [(-1, 1), (1, np.nan), (np.inf, 1), (1,), (1, 2, 3), ("1", 1)])
+@pytest.mark.parametrize("smoothing", [(-1, 1), (1, np.nan), (np.inf, 1), (1,), (1, 2, 3), ("1", 1), 1])
 def test_bad_smoothing(smoothing: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="smoothing"):
         Mean(smoothing=smoothing)
@@ -100,6 +100,12 @@ def test_rating_mean(ratings: RatingTable) -> None:
     assert labels.n_positive.tolist() == [1, 1, 0]
     assert labels.mean_vote.tolist() == [0.5, 0.75, 0.5]
     assert RatingMean().aggregate(ratings).label is None
+
+
+def test_votes_are_ratings_from_0_to_1(votes: VoteTable) -> None:
+    from_ratings = RatingMean().aggregate(read_ratings(FRAME, scale=(0, 1)))
+    assert isinstance(RatingMean(), Aggregator)
+    pd.testing.assert_frame_equal(from_ratings.to_frame(), Mean().aggregate(votes).to_frame())
 
 
 def test_rating_scale_is_mapped_to_the_unit_interval() -> None:

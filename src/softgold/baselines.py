@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from softgold.checks import check_choice, check_finite_pair, check_in_range
+from softgold.checks import check_choice, check_in_range, check_ordered_pair, check_pair
 from softgold.errors import UsageError
 from softgold.ratings import RatingTable
 from softgold.softlabels import SoftLabels
@@ -73,14 +73,8 @@ class Mean:
     smoothing: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.smoothing is None:
-            return
-        if len(self.smoothing) != 2:
-            raise UsageError(f"smoothing must be two numbers (a, b), got {self.smoothing!r}")
-        for value, name in zip(self.smoothing, "ab", strict=True):
-            check_in_range(value, 0.0, np.inf, f"smoothing {name}")
-            if not np.isfinite(value):
-                raise UsageError(f"smoothing {name} must be finite, got {value!r}")
+        if self.smoothing is not None and min(check_pair(self.smoothing, "smoothing")) < 0:
+            raise UsageError(f"smoothing must not be negative, got {self.smoothing!r}")
 
     @property
     def name(self) -> str:
@@ -129,7 +123,7 @@ class RatingMean:
 
     def aggregate(self, ratings: RatingTable) -> SoftLabels:
         """Return the mean rating of each item on [0, 1]."""
-        low, high = check_finite_pair(ratings.scale, "scale")
+        low, high = check_ordered_pair(ratings.scale, "scale")
         cut = (low + high) / 2 if self.cut is None else check_in_range(self.cut, low, high, "cut")
         p = np.clip((ratings.item_means - low) / (high - low), 0.0, 1.0)
         return SoftLabels(

@@ -15,8 +15,9 @@ __all__ = [
     "as_probabilities",
     "as_weights",
     "check_choice",
-    "check_finite_pair",
     "check_in_range",
+    "check_ordered_pair",
+    "check_pair",
     "check_positive_int",
     "check_same_length",
 ]
@@ -105,13 +106,21 @@ def check_in_range(
     return number
 
 
-def check_finite_pair(value: tuple[float, float], name: str) -> tuple[float, float]:
-    """Return (low, high) as finite floats with low < high."""
-    if len(value) != 2:
+def check_pair(value: Sequence[float], name: str) -> tuple[float, float]:
+    """Return two finite floats."""
+    if not isinstance(value, Sequence) or len(value) != 2:
         raise UsageError(f"{name} must be two numbers, got {value!r}")
-    low, high = (_as_number(number, name) for number in value)
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise UsageError(f"{name} must be two finite numbers, the lower one first; got {value!r}")
+    first, second = (_as_number(number, name) for number in value)
+    if not (np.isfinite(first) and np.isfinite(second)):
+        raise UsageError(f"{name} must be two finite numbers, got {value!r}")
+    return first, second
+
+
+def check_ordered_pair(value: Sequence[float], name: str) -> tuple[float, float]:
+    """Return (low, high) as finite floats with low < high."""
+    low, high = check_pair(value, name)
+    if low >= high:
+        raise UsageError(f"{name} must be two numbers, the lower one first; got {value!r}")
     return low, high
 
 

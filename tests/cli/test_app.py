@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import softgold.readers
 from softgold import __version__
 from softgold.cli.app import COMMANDS, load_command
+from softgold.cli.common import DuplicateChoice
+from softgold.readers.repeats import DUPLICATE_RULES
 
 SOFTGOLD = [sys.executable, "-c", "import sys; from softgold.cli import main; sys.exit(main())"]
 VOTES = "item,annotator,vote\nx,a,1\nx,b,1\ny,a,0\n"
@@ -165,6 +167,17 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
+
+
+def test_a_full_standard_output_is_a_sentence(votes: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*SOFTGOLD, "baseline", str(votes)], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"error: cannot write to standard output: No space left on device\n"
+
+
+def test_the_rules_for_duplicates_are_those_of_the_reader() -> None:
+    assert get_args(DuplicateChoice) == DUPLICATE_RULES
 
 
 def test_standard_input_and_output(votes: Path) -> None:

@@ -76,7 +76,7 @@ def test_ratings_that_are_none(value: object) -> None:
         read_ratings(frame, scale=(0, 2))
 
 
-@pytest.mark.parametrize("scale", [(2, 0), (0, 0), (0, np.inf), (0, 1, 2), ("0", "2")])
+@pytest.mark.parametrize("scale", [(2, 0), (0, 0), (0, np.inf), (0, 1, 2), ("0", "2"), 2, None])
 def test_scales_that_are_none(scale: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="scale must be"):
         read_ratings(pd.DataFrame({"item": ["x"], "rater": "a", "rating": [1]}), scale=scale)

@@ -5,6 +5,7 @@ Human text goes to standard error, data to standard output.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from softgold.errors import OutputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +33,7 @@ __all__ = [
     "VoteColumn",
     "Votes",
     "Wide",
+    "discard_output",
     "print_data",
     "print_json",
     "print_table",
@@ -70,12 +74,23 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 def print_data(text: str) -> None:
     """Print text on standard output exactly as it is, as UTF-8 whatever the locale."""
-    sys.stdout.flush()
     rest = memoryview(text.encode("utf-8"))
-    while rest:
-        # With PYTHONUNBUFFERED a stream may take a part only, and say so by the number that it returns.
-        rest = rest[sys.stdout.buffer.write(rest) :]
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        while rest:
+            # With PYTHONUNBUFFERED a stream may take a part only, and say so by the number that it returns.
+            rest = rest[sys.stdout.buffer.write(rest) :]
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def discard_output() -> None:
+    """Send what is left for standard output nowhere: Python flushes once more at exit, which must not fail then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(value: Any) -> None:

@@ -17,6 +17,7 @@ __all__ = ["MISSING_VOTE", "CodedIds", "FloatArray", "as_index", "code_ids", "co
 
 FloatArray = NDArray[np.float64]
 
+TEXT = pa.large_string()  # the type that pandas holds text in
 MISSING_VOTE = -1
 # A longer one is a quote left open, or a document pasted into a cell.
 LONGEST_ID = 10_000
@@ -48,10 +49,14 @@ def as_index(texts: pa.Array) -> pd.Index[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Dictionary:
-    """A column as codes into distinct values; -1 is a missing value."""
+    """A column as codes into distinct values; -1 is a missing value.
+
+    `by_appearance` says that each value is used and that they are in the order of first appearance.
+    """
 
     codes: NDArray[np.int32]
     values: pa.Array
+    by_appearance: bool = False
 
 
 def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
@@ -64,7 +69,7 @@ def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
     _refuse_ids(source, column, encoded, blank, "the id is blank")
     huge = pc.greater(pc.utf8_length(encoded.values), LONGEST_ID).to_numpy(zero_copy_only=False)
     _refuse_ids(source, column, encoded, huge, f"the id has more than {LONGEST_ID} characters; is a quote left open?")
-    return _by_appearance(encoded)
+    return CodedIds(encoded.codes, encoded.values) if encoded.by_appearance else _by_appearance(encoded)
 
 
 def _refuse_ids(source: Source, column: int, ids: _Dictionary, bad: NDArray[np.bool_], message: str) -> None:
@@ -80,8 +85,6 @@ def _by_appearance(ids: _Dictionary) -> CodedIds:
     first_row[ids.codes[::-1]] = np.arange(len(ids.codes))[::-1]
     used = np.flatnonzero(first_row >= 0)
     order = used[np.argsort(first_row[used], kind="stable")]
-    if len(order) == len(ids.values) and (order == np.arange(len(order))).all():
-        return CodedIds(ids.codes, ids.values)
     new_code = np.empty(len(ids.values), dtype=np.int32)
     new_code[order] = np.arange(len(order), dtype=np.int32)
     return CodedIds(new_code[ids.codes], ids.values.take(pa.array(order)))
@@ -151,8 +154,9 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictionary:
     """Encode a column as codes into distinct texts, converting only the distinct values."""
+    coded_before = pa.types.is_dictionary(cells.type)
     try:
-        encoded = cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells)
+        encoded = cells if coded_before else pc.dictionary_encode(cells)
         array = encoded.unify_dictionaries().combine_chunks()
         codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
         texts = _as_text(array.dictionary)
@@ -160,9 +164,14 @@ def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictio
         raise InputError(
             f"{source.name}, column {source.columns[column]!r}: cells must be text or numbers, not {cells.type}"
         ) from None
+    if coded_before or texts.null_count:
+        return _made_distinct(codes, texts)
+    return _Dictionary(codes, texts, by_appearance=True)
+
+
+def _made_distinct(codes: NDArray[np.int32], texts: pa.Array) -> _Dictionary:
+    """Give equal texts one code, and missing ones none: a dictionary made elsewhere may have either."""
     distinct = texts.dictionary_encode()
-    if len(distinct.dictionary) == len(texts):
-        return _Dictionary(codes, texts)
     to_distinct = np.append(distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1).astype(np.int32)
     return _Dictionary(to_distinct[codes], distinct.dictionary)
 
@@ -171,11 +180,11 @@ def _as_text(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_floating(kind):
         numbers = values.to_pylist()
-        return pa.array([None if value is None or np.isnan(value) else str(value) for value in numbers], pa.string())
+        return pa.array([None if value is None or np.isnan(value) else str(value) for value in numbers], TEXT)
     if _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        return values.cast(pa.string())
+        return values.cast(TEXT)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        texts = values.cast(pa.string())
+        texts = values.cast(TEXT)
         texts.validate(full=True)  # a file may call bytes text that are no UTF-8
         return texts
     raise pa.ArrowNotImplementedError(str(kind))

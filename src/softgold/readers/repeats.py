@@ -43,11 +43,12 @@ def find_repeats(
     item_codes: NDArray[np.int32], annotator_codes: NDArray[np.int32], values: NDArray[np.generic]
 ) -> Repeats | None:
     """Return the rows whose (item, annotator) occurs more than once, or None when there are none."""
-    keys = item_codes.astype(np.int64) * (int(annotator_codes.max(initial=0)) + 1) + annotator_codes
-    ascending = np.sort(keys)
-    twice = ascending[1:][ascending[1:] == ascending[:-1]]
+    keys = _pair_keys(item_codes, annotator_codes)
+    keys.sort()
+    twice = keys[1:][keys[1:] == keys[:-1]]
     if len(twice) == 0:
         return None
+    keys = _pair_keys(item_codes, annotator_codes)
     rows = np.flatnonzero(np.isin(keys, twice))
     rows = rows[np.argsort(keys[rows], kind="stable")]
     _, starts, sizes = np.unique(keys[rows], return_index=True, return_counts=True)
@@ -56,6 +57,11 @@ def find_repeats(
     # Groups go in the order of their first row, which is the order in which a person meets them.
     order = np.argsort(rows[starts], kind="stable")
     return _reordered(rows, starts, sizes, low != high, order)
+
+
+def _pair_keys(item_codes: NDArray[np.int32], annotator_codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """One number for each (item, annotator)."""
+    return item_codes.astype(np.int64) * (int(annotator_codes.max(initial=0)) + 1) + annotator_codes
 
 
 def _reordered(

@@ -75,29 +75,25 @@ def _decompress(data: bytes, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A Parquet file; only the columns asked for are read, text as a dictionary and codes."""
+    """A Parquet file; only the columns asked for are read."""
 
     name: str
     origin: Path | pa.BufferReader = field(repr=False)
-    schema: pa.Schema = field(repr=False)
     columns: tuple[str, ...]
 
     @classmethod
     def of(cls, origin: Path | pa.BufferReader, name: str) -> ParquetSource:
         """Open a file, or say that it is none."""
         try:
-            schema = arrow_parquet.ParquetFile(origin).schema_arrow
-            return cls(name, origin, schema, tuple(schema.names))
+            return cls(name, origin, tuple(arrow_parquet.ParquetFile(origin).schema_arrow.names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _not_parquet(name, error) from None
 
     def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
         """Return the columns at these positions."""
         names = [self.columns[position] for position in positions]
-        texts = [name for name in names if pa.types.is_string(self.schema.field(name).type)]
         try:
-            file = arrow_parquet.ParquetFile(self.origin, read_dictionary=texts)
-            table = file.read(columns=names)
+            table = arrow_parquet.ParquetFile(self.origin).read(columns=names)
         except (pa.ArrowException, OSError) as error:
             raise _not_parquet(self.name, error) from None
         if table.num_rows == 0:

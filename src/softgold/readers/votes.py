@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from softgold.checks import check_finite_pair
+from softgold.checks import check_ordered_pair
 from softgold.errors import warn
 from softgold.ratings import RatingTable
 from softgold.readers.base import Source, cell_error, shorten
@@ -124,7 +124,7 @@ def read_ratings(
         >>> read_ratings(frame, scale=(0, 2)).item_means.tolist()
         [1.0]
     """
-    low, high = check_finite_pair(scale, "scale")
+    low, high = check_ordered_pair(scale, "scale")
 
     def parse(table: Source, column: int, cells: pa.ChunkedArray) -> FloatArray:
         return _ratings_within(table, column, cells, low, high)
