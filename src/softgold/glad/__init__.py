@@ -1,0 +1,1 @@
+"""The signed-difficulty model of votes (after GLAD): two engines, one posterior."""

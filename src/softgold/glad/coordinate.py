@@ -1,0 +1,316 @@
+"""The coordinate engine: deterministic mean-field ascent with exact one-dimensional updates, NumPy and SciPy alone.
+
+A sweep updates every item given the annotators, chunk by chunk, then every annotator given the sums that the chunks
+returned, then the learned scale. `item_step` is a pure function of a chunk of votes and the annotators' tables, and
+nothing of size items x grid is held beyond its chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from softgold.glad.factors import (
+    Factor,
+    NormalPrior,
+    concatenate,
+    gaussian_factor,
+    local_factor,
+    normal_factor,
+    shared_grid_factor,
+)
+from softgold.glad.grid import SinhGrid, log_two_cosh_half
+from softgold.glad.priors import Prior, learned_scale, log_hyper_prior
+from softgold.votes import VoteTable
+
+__all__ = ["CoordinateState", "Family", "Grids", "ItemChunk", "ItemResult", "VoteChunk", "item_step", "run"]
+
+FloatArray = NDArray[np.float64]
+Family = Literal["free", "gaussian"]
+Result = TypeVar("Result")
+
+UNIT = NormalPrior(0.0, 1.0)
+ITEM_STEP = 0.1
+ABILITY_SCALE, ABILITY_STEP = 0.1, 0.1
+LARGEST_LEARNED_SCALE, TYPICAL_LEARNED_SCALE = 100.0, 10.0
+EXTRAPOLATED_SWEEPS = (4, 6)
+LARGEST_STRETCH = 0.5  # in log units
+MOST_VOTES_IN_SINGLE = 256  # an item with more votes gets tables in double precision
+CHUNK_VOTES = 2**15
+ROW_BLOCK = 512
+THREADS = min(4, os.cpu_count() or 1)
+P_TOLERANCE = 1e-3
+ELBO_TOLERANCE = 1e-6
+MAX_SWEEPS = 500
+
+
+@dataclass(frozen=True)
+class Grids:
+    """The two grids of a fit and h on their product.
+
+    No factor reaches further than sqrt(2 n log 2) prior scales, n its number of votes, because the likelihood gains at
+    most log 2 a vote over its value at zero; 20 nats more leave nothing out.
+    """
+
+    items: SinhGrid
+    abilities: SinhGrid
+    coupling: FloatArray
+
+    @classmethod
+    def for_votes(cls, votes: VoteTable, prior: Prior) -> Grids:
+        """Return grids wide enough for every factor of this table."""
+
+        def reach(most_votes: int) -> float:
+            return math.sqrt(2 * (most_votes * math.log(2) + 20))
+
+        scale = LARGEST_LEARNED_SCALE if prior.difficulty_scale is None else prior.difficulty_scale
+        abilities = prior.whitened_abilities(scale)
+        # h(c b) bends where b is about 1/c, and a vague prior admits abilities of the order of its scale.
+        typical = abilities if prior.difficulty_scale else prior.whitened_abilities(TYPICAL_LEARNED_SCALE)
+        finest = min(0.1, 3 / (abs(typical.mean) + typical.sd))
+        items = SinhGrid.reaching(reach(int(votes.item_counts.max())), scale=finest, step=ITEM_STEP)
+        furthest = abs(abilities.mean) + abilities.sd * reach(int(votes.annotator_counts.max()))
+        grid = SinhGrid.reaching(furthest, scale=ABILITY_SCALE, step=ABILITY_STEP)
+        return cls(items, grid, log_two_cosh_half(grid.nodes[:, None] * items.nodes))
+
+
+@dataclass(frozen=True, eq=False)
+class VoteChunk:
+    """The votes on some consecutive items: weights, and signed halves (y - 1/2) * weight, items x annotators.
+
+    Single precision where no item has many votes: the tables then carry seven digits of sums of modest size. The
+    weights are kept a second time, annotators x items, because sums over items are several times faster by row.
+    """
+
+    first_item: int
+    weights: sparse.csr_array
+    signed: sparse.csr_array
+    weights_by_annotator: sparse.csr_array
+
+
+def vote_chunks(votes: VoteTable) -> tuple[VoteChunk, ...]:
+    """Return the votes in chunks of whole items, in the order of the items."""
+    dtype = np.float32 if votes.item_counts.max() <= MOST_VOTES_IN_SINGLE else np.float64
+    order: NDArray[np.intp] | slice = slice(None)
+    if (np.diff(votes.item_codes) < 0).any():
+        order = np.argsort(votes.item_codes, kind="stable")
+    annotators = votes.annotator_codes[order]
+    weights = np.ones(votes.n_votes, dtype) if votes.weights is None else votes.weights[order].astype(dtype)
+    halves = np.multiply(votes.votes[order] - 0.5, weights, dtype=dtype)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
+    size = max(CHUNK_VOTES, 4 * votes.n_annotators)  # so that an annotators x grid sum a chunk stays the lesser cost
+    cuts = np.unique(np.searchsorted(starts, np.arange(0, votes.n_votes, size)))
+
+    def chunk(first: int, last: int) -> VoteChunk:
+        rows = slice(starts[first], starts[last])
+        indptr = (starts[first : last + 1] - starts[first]).astype(np.int32)
+        shape = (last - first, votes.n_annotators)
+        whole = sparse.csr_array((weights[rows], annotators[rows], indptr), shape=shape)
+        signed = sparse.csr_array((halves[rows], annotators[rows], indptr), shape=shape)
+        return VoteChunk(int(first), whole, signed, whole.T.tocsr())
+
+    return tuple(chunk(first, last) for first, last in zip(cuts, [*cuts[1:], votes.n_items], strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ItemChunk:
+    """Item factors of a chunk with what the votes said of them."""
+
+    first_item: int
+    factor: Factor
+    eta: FloatArray
+    penalty: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ItemResult:
+    """What a chunk gives back: sums for the annotators and for the bound.
+
+    Attributes:
+        first_item: Number of the chunk's first item.
+        positive: P(b > 0) of its items.
+        bound: The chunk's part of the evidence lower bound.
+        eta: Sum of (y - 1/2) E[b] per annotator, shape (A,).
+        tables: Sum of the item factors' tables per annotator, shape (A, item grid).
+    """
+
+    first_item: int
+    positive: FloatArray
+    bound: float
+    eta: FloatArray
+    tables: FloatArray
+
+
+def item_factors(chunk: VoteChunk, ability: FloatArray, coupled: FloatArray, grids: Grids, family: Family) -> ItemChunk:
+    """Return the optimal item factors of a chunk, given the mean abilities and `coupled`, their tables @ coupling."""
+    eta = chunk.signed @ ability
+    penalty = chunk.weights @ coupled.astype(chunk.weights.dtype, copy=False)
+    update = shared_grid_factor if family == "free" else gaussian_factor
+    return ItemChunk(chunk.first_item, update(eta, penalty, UNIT, grids.items), eta, penalty)
+
+
+def item_step(chunk: VoteChunk, items: ItemChunk) -> ItemResult:
+    """Return the sums that annotators and bound need from a chunk whose items have just been updated."""
+    factor = items.factor
+    return ItemResult(
+        first_item=items.first_item,
+        positive=factor.positive,
+        bound=float(factor.bound.sum()),
+        eta=chunk.signed.T @ factor.mean,
+        tables=chunk.weights_by_annotator @ factor.table,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateState:
+    """Everything that the next sweep needs; a run that goes on from a stored state gives the same numbers.
+
+    Attributes:
+        sweep: Sweeps done.
+        abilities: Whitened annotator factors.
+        scale: Difficulty scale in force.
+        positive: P(b > 0) of each item after the last sweep, shape (I,).
+        elbo: Evidence lower bound after each sweep's item step; the first sweep has none, since it starts at a point.
+        growth: Change of the log root mean square ability, annotators counted by their votes, in each sweep.
+    """
+
+    sweep: int
+    abilities: Factor
+    scale: float
+    positive: FloatArray
+    elbo: tuple[float, ...]
+    growth: tuple[float, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last sweep left the bound where it was."""
+        return len(self.elbo) > 1 and abs(self.elbo[-1] - self.elbo[-2]) <= ELBO_TOLERANCE * abs(self.elbo[-1])
+
+
+def start_state(votes: VoteTable, prior: Prior, grids: Grids) -> CoordinateState:
+    """Return the consensus start: every annotator at whitened ability 1, which weighs all votes alike."""
+    ones = np.ones(votes.n_annotators)
+    abilities = replace(normal_factor(ones, 1e-6 * ones, grids.abilities), entropy=np.full(len(ones), -np.inf))
+    return CoordinateState(0, abilities, prior.starting_scale, votes.item_shares, ())
+
+
+def in_order(
+    work: Callable[[VoteChunk], Result], chunks: Iterable[VoteChunk], pool: ThreadPoolExecutor
+) -> Iterator[Result]:
+    """Work on some chunks at a time; give the results in the order of the chunks, so that sums do not depend on it."""
+    pending: deque[Future[Result]] = deque()
+    for chunk in chunks:
+        pending.append(pool.submit(work, chunk))
+        if len(pending) > 2 * THREADS:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def sweep(
+    state: CoordinateState,
+    chunks: Iterable[VoteChunk],
+    prior: Prior,
+    grids: Grids,
+    family: Family,
+    pool: ThreadPoolExecutor,
+) -> CoordinateState:
+    """Update every item, then every annotator, then the learned scale."""
+    ability_prior = prior.whitened_abilities(state.scale)
+    coupled = state.abilities.table @ grids.coupling
+    positive = np.empty_like(state.positive)
+    bound = ability_bound(state.abilities, ability_prior, prior, state.scale)
+    eta = np.zeros(len(state.abilities.mean))
+    tables = np.zeros((len(eta), grids.items.count))
+
+    def step(chunk: VoteChunk) -> ItemResult:
+        return item_step(chunk, item_factors(chunk, state.abilities.mean, coupled, grids, family))
+
+    for result in in_order(step, chunks, pool):
+        positive[result.first_item : result.first_item + len(result.positive)] = result.positive
+        bound += result.bound
+        eta += result.eta
+        tables += result.tables
+    penalty = tables @ grids.coupling.T
+    abilities = _ability_factors(eta, penalty, ability_prior, grids, family, pool)
+    scale = state.scale
+    if prior.learned:
+        scale = learned_scale(prior, scale, len(eta), float(abilities.mean.sum()), float(abilities.second.sum()))
+        scale = min(scale, LARGEST_LEARNED_SCALE)
+    elbo = (*state.elbo, bound) if np.isfinite(bound) else state.elbo
+    activity = tables.sum(axis=1)  # every item's table adds up to 1, so this is the votes of each annotator
+    growth = 0.5 * float(np.log((activity @ abilities.second) / (activity @ state.abilities.second)))
+    return CoordinateState(state.sweep + 1, abilities, scale, positive, elbo, (*state.growth, growth))
+
+
+def ability_bound(abilities: Factor, ability_prior: NormalPrior, prior: Prior, scale: float) -> float:
+    """Return the annotators' part of the bound: prior and entropy, and the hyper-prior of a learned scale."""
+    part = ability_prior.expected_log_density(abilities.mean, abilities.second) + abilities.points.entropy
+    return float(part.sum()) + (log_hyper_prior(scale, prior.ability_scale) if prior.learned else 0.0)
+
+
+def _ability_factors(
+    eta: FloatArray,
+    penalty: FloatArray,
+    ability_prior: NormalPrior,
+    grids: Grids,
+    family: Family,
+    pool: ThreadPoolExecutor,
+) -> Factor:
+    update = local_factor if family == "free" else gaussian_factor
+
+    def work(rows: slice) -> Factor:
+        return update(eta[rows], penalty[rows], ability_prior, grids.abilities)
+
+    return concatenate(list(pool.map(work, [slice(k, k + ROW_BLOCK) for k in range(0, len(eta), ROW_BLOCK)])))
+
+
+def run(
+    state: CoordinateState,
+    chunks: Iterable[VoteChunk],
+    prior: Prior,
+    grids: Grids,
+    *,
+    family: Family = "free",
+    max_sweeps: int = MAX_SWEEPS,
+    on_sweep: Callable[[CoordinateState], None] = lambda state: None,
+) -> tuple[CoordinateState, bool]:
+    """Sweep until the soft labels and the bound have settled; return the last state and whether they have."""
+    with ThreadPoolExecutor(THREADS) as pool:
+
+        def advance(state: CoordinateState) -> CoordinateState:
+            return sweep(state, chunks, prior, grids, family, pool)
+
+        while state.sweep < max_sweeps:
+            previous = state.positive
+            state = advance_extrapolated(advance, state, grids.abilities)
+            on_sweep(state)
+            if np.abs(state.positive - previous).max() < P_TOLERANCE and state.settled:
+                return state, True
+    return state, False
+
+
+def advance_extrapolated(
+    advance: Callable[[CoordinateState], CoordinateState], state: CoordinateState, grid: SinhGrid
+) -> CoordinateState:
+    """Sweep once; early on, from abilities stretched to where their growth points, unless that lowers the bound.
+
+    Abilities and difficulties grow together from the consensus, geometrically and slowly: the one slow mode of the
+    ascent. Its rate shows in two successive sweeps.
+    """
+    if state.sweep not in EXTRAPOLATED_SWEEPS or len(state.growth) < 2:
+        return advance(state)
+    before, last = state.growth[-2:]
+    rate = np.clip(last / before if before else 0.0, 0.0, 0.9)
+    stretch = float(np.exp(np.clip(last * rate / (1 - rate), -LARGEST_STRETCH, LARGEST_STRETCH)))
+    ahead = advance(replace(state, abilities=state.abilities.stretched(stretch, grid)))
+    return ahead if ahead.elbo[-1] >= state.elbo[-1] else advance(state)

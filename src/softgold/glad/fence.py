@@ -1,0 +1,36 @@
+"""Pyro keeps parameters, effect handlers, random numbers and switches in global state; all of it is fenced here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyro
+import torch
+
+__all__ = ["fenced_pyro"]
+
+_ONE_AT_A_TIME = threading.Lock()
+MOST_THREADS = 4  # the tensors are small: more threads than this only wait for each other
+
+
+@contextmanager
+def fenced_pyro(seed: int) -> Iterator[None]:
+    """Run Pyro code with its own parameter store and random numbers, and leave everything outside as it was.
+
+    Fits in several threads take turns, because Pyro's handler stack is shared by all of them.
+    """
+    with _ONE_AT_A_TIME, pyro.get_param_store().scope(), torch.random.fork_rng(devices=_cuda_devices()):
+        threads = torch.get_num_threads()
+        torch.set_num_threads(min(threads, MOST_THREADS))
+        torch.manual_seed(seed)
+        try:
+            with pyro.validation_enabled(False):
+                yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+def _cuda_devices() -> list[int]:
+    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []

@@ -1,0 +1,324 @@
+"""Votes in, posterior and diagnostics out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from softgold.checks import check_choice, check_positive_int
+from softgold.errors import ConvergenceWarning, InputError, UsageError, warn
+from softgold.glad import coordinate
+from softgold.glad.coordinate import CoordinateState, Family, Grids, VoteChunk, vote_chunks
+from softgold.glad.diagnostics import Diagnostics, data_warnings
+from softgold.glad.factors import Factor, normal_factor
+from softgold.glad.orientation import Orientation, orient
+from softgold.glad.posterior import AbilityPosterior, Posterior, agreement_with_others
+from softgold.glad.priors import Prior, resolve_prior
+from softgold.glad.summary import ItemSummary, Pool, summarise_exact, summarise_normal
+from softgold.readers import read_votes
+from softgold.votes import VoteTable
+
+if TYPE_CHECKING:
+    from softgold.glad.svi import NormalFit
+
+__all__ = ["Engine", "Fit", "FitSettings", "Init", "Progress", "fit"]
+
+Engine = Literal["svi", "coordinate"]
+Init = Literal["coordinate", "consensus", "paper"]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """Everything that decides the result of a fit, besides the votes.
+
+    Attributes:
+        engine: "svi" (Pyro) or "coordinate" (deterministic, no torch).
+        prior: Prior; its `difficulty_scale` is None where it is learned.
+        seed: Seed of `svi`; the coordinate engine draws no random numbers.
+        init: Where `svi` starts: at the coordinate engine's solution, at the consensus, or as the paper did.
+        family: Item and ability factors of `coordinate`: "free" (exact) or "gaussian" (what `svi` fits).
+        max_steps: Cap on steps or sweeps; None for the engine's own.
+        batch_items: Items per step of `svi`; None for all of them.
+        device: Where `svi` computes.
+    """
+
+    engine: Engine = "svi"
+    prior: Prior = field(default_factory=Prior)
+    seed: int = 0
+    init: Init = "coordinate"
+    family: Family = "free"
+    max_steps: int | None = None
+    batch_items: int | None = None
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_choice(self.engine, get_args(Engine), "engine")
+        check_choice(self.init, get_args(Init), "init")
+        check_choice(self.family, get_args(Family), "family")
+        check_positive_int(self.seed, "seed", minimum=0)
+        for name in ("max_steps", "batch_items"):
+            if getattr(self, name) is not None:
+                check_positive_int(getattr(self, name), name)
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        only_value: dict[str, Any] = {"init": "coordinate", "batch_items": None, "device": "cpu"}
+        if self.engine == "svi":
+            only_value = {"family": "free"}
+        for name, only in only_value.items():
+            if getattr(self, name) != only:
+                raise UsageError(f"{name}={getattr(self, name)!r} has no meaning for the {self.engine} engine")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit is: the stage, steps done in it, their cap, and the bound."""
+
+    stage: Engine
+    step: int
+    cap: int
+    elbo: float
+    state: CoordinateState | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model: what it says, how it went, and what decided it."""
+
+    posterior: Posterior
+    diagnostics: Diagnostics
+    settings: FitSettings
+
+
+def fit(
+    votes: VoteTable | Any,
+    *,
+    engine: Engine = "svi",
+    prior: str | Prior = "default",
+    seed: int = 0,
+    init: Init = "coordinate",
+    family: Family = "free",
+    max_steps: int | None = None,
+    batch_items: int | None = None,
+    device: str = "cpu",
+    ability_mean: float | None = None,
+    ability_scale: float | None = None,
+    difficulty_scale: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume: CoordinateState | None = None,
+) -> Fit:
+    """Fit the signed-difficulty model to votes.
+
+    Args:
+        votes: A `VoteTable`, or anything that `read_votes` takes.
+        engine: "svi" (Pyro) or "coordinate" (deterministic, no torch).
+        prior: "default" (difficulty scale learned), "paper" (CleanPatrick's vague prior), or a `Prior`.
+        seed: Seed of `svi`.
+        init: Where `svi` starts: "coordinate", "consensus", or "paper" (zeros, not whitened, 10,000 steps).
+        family: For `coordinate`: "free" (exact factors) or "gaussian".
+        max_steps: Cap on steps (`svi`) or sweeps (`coordinate`).
+        batch_items: For `svi`: items per step, for tables that do not fit in memory at once.
+        device: For `svi`: "cpu" or "cuda".
+        ability_mean: Overrides the prior's mean ability.
+        ability_scale: Overrides the prior's spread of abilities.
+        difficulty_scale: Overrides, and fixes, the prior's difficulty scale.
+        on_progress: Called after every sweep or step.
+        resume: State of an interrupted coordinate stage to go on from.
+
+    Returns:
+        The fit, with `.posterior` and `.diagnostics`.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"item": list("xxxyyy"), "annotator": list("abcabc"), "vote": [1, 1, 1, 0, 0, 1]})
+        >>> result = fit(frame, engine="coordinate")
+        >>> (result.posterior.soft_labels().p > 0.5).tolist()
+        [True, False]
+    """
+    table = votes if isinstance(votes, VoteTable) else read_votes(votes)
+    if table.n_votes == 0:
+        raise InputError("the table has no votes to fit; it needs at least one vote that is not an abstention")
+    resolved = resolve_prior(
+        prior, ability_mean=ability_mean, ability_scale=ability_scale, difficulty_scale=difficulty_scale
+    )
+    settings = FitSettings(engine, resolved, seed, init, family, max_steps, batch_items, device)
+    result = _Fitting(table, settings, on_progress or (lambda progress: None)).run(resume)
+    for message in result.diagnostics.warnings:
+        category = ConvergenceWarning if message.startswith("not converged") else None
+        warn(message) if category is None else warn(message, category)
+    return result
+
+
+class _Fitting:
+    """One fit in progress; only `fit` makes it."""
+
+    def __init__(self, votes: VoteTable, settings: FitSettings, report: Callable[[Progress], None]) -> None:
+        self.votes, self.settings, self.report = votes, settings, report
+        self.grids = Grids.for_votes(votes, settings.prior)
+        self.chunks = vote_chunks(votes)
+        self.started = time.perf_counter()
+
+    def run(self, resume: CoordinateState | None) -> Fit:
+        if self.settings.engine == "coordinate":
+            state, converged = self._sweeps(resume, self.settings.max_steps or coordinate.MAX_SWEEPS)
+            return self._coordinate_fit(state, converged)
+        sweeps = 0
+        start = None
+        if self.settings.init == "coordinate":
+            state, _ = self._sweeps(resume, coordinate.MAX_SWEEPS)
+            sweeps, start = state.sweep, self._matched_normals(state)
+        return self._svi_fit(start, sweeps)
+
+    def _sweeps(self, resume: CoordinateState | None, cap: int) -> tuple[CoordinateState, bool]:
+        prior = self.settings.prior
+        begin = resume or coordinate.start_state(self.votes, prior, self.grids)
+
+        def on_sweep(state: CoordinateState) -> None:
+            self.report(Progress("coordinate", state.sweep, cap, state.elbo[-1] if state.elbo else np.nan, state))
+
+        return coordinate.run(
+            begin, self.chunks, prior, self.grids, family=self.settings.family, max_sweeps=cap, on_sweep=on_sweep
+        )
+
+    def _coordinate_fit(self, state: CoordinateState, converged: bool) -> Fit:
+        factor, orientation = self._oriented(state.abilities, state.scale)
+        pool = self._pool(factor)
+        coupled = factor.table @ self.grids.coupling
+
+        def summary(chunk: VoteChunk) -> ItemSummary:
+            items = coordinate.item_factors(chunk, factor.mean, coupled, self.grids, self.settings.family)
+            if self.settings.family == "free":
+                return summarise_exact(items.factor, items.eta, items.penalty, coordinate.UNIT, pool)
+            return summarise_normal(items.factor.mean, items.factor.sd, pool)
+
+        with ThreadPoolExecutor(coordinate.THREADS) as workers:
+            parts = list(coordinate.in_order(summary, self.chunks, workers))
+        reason = "the soft labels and the bound have settled" if converged else "the cap on sweeps was reached"
+        return self._fit(
+            ItemSummary.concatenate(parts), factor, orientation, state.scale, state.elbo, state.sweep, state.sweep,
+            converged, reason, self.settings.family,
+        )  # fmt: skip
+
+    def _matched_normals(self, state: CoordinateState) -> NormalFit:
+        """Return Normals with the means and standard deviations of the coordinate engine's factors."""
+        from softgold.glad.svi import NormalFit
+
+        coupled = state.abilities.table @ self.grids.coupling
+        parts = [
+            coordinate.item_factors(chunk, state.abilities.mean, coupled, self.grids, "free").factor
+            for chunk in self.chunks
+        ]
+        mean, sd = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "sd"))
+        return NormalFit(state.abilities.mean, state.abilities.sd, mean, sd, state.scale, (), False)
+
+    def _svi_fit(self, start: NormalFit | None, sweeps: int) -> Fit:
+        from softgold.glad import svi
+
+        settings = self.settings
+        if start is None:
+            begin = svi.paper_start if settings.init == "paper" else svi.consensus_start
+            start = begin(self.votes, settings.prior)
+        schedule = svi.SCHEDULES[settings.init]
+        schedule = replace(schedule, max_steps=settings.max_steps or schedule.max_steps)
+        fitted = svi.run_svi(
+            self.votes,
+            settings.prior,
+            start,
+            schedule,
+            seed=settings.seed,
+            whitened=settings.init != "paper",
+            batch_items=settings.batch_items,
+            device=settings.device,
+            on_step=lambda step, elbo: self.report(Progress("svi", step, schedule.max_steps, elbo)),
+        )
+        factor, orientation = self._oriented(
+            normal_factor(fitted.c_mean, fitted.c_sd, self.grids.abilities), fitted.scale
+        )
+        items = summarise_normal(fitted.b_mean * orientation.items, fitted.b_sd, self._pool(factor))
+        # The published recipe runs its steps out by design; whether it has settled is not asked.
+        converged = fitted.converged or (settings.init == "paper" and settings.max_steps is None)
+        reason = "the smoothed bound has settled" if fitted.converged else "the cap on steps was reached"
+        return self._fit(
+            items,
+            factor,
+            orientation,
+            fitted.scale,
+            fitted.elbo,
+            len(fitted.elbo),
+            sweeps,
+            converged,
+            reason,
+            "gaussian",
+        )
+
+    def _oriented(self, abilities: Factor, scale: float) -> tuple[Factor, Orientation]:
+        orientation = orient(
+            self.votes, abilities.mean / scale, abilities.sd / scale, symmetric=self.settings.prior.ability_mean == 0
+        )
+        sign = orientation.annotators
+        turned = replace(
+            abilities,
+            mean=sign * abilities.mean,
+            positive=np.where(sign < 0, 1 - abilities.positive, abilities.positive),
+            nodes=sign[:, None] * _present(abilities.nodes),
+        )
+        return turned, orientation
+
+    def _pool(self, abilities: Factor) -> Pool:
+        return Pool.of(
+            _present(abilities.nodes), _present(abilities.mass), self.votes.annotator_counts, self.grids.items
+        )
+
+    def _fit(
+        self,
+        items: ItemSummary,
+        abilities: Factor,
+        orientation: Orientation,
+        scale: float,
+        elbo: tuple[float, ...],
+        steps: int,
+        sweeps: int,
+        converged: bool,
+        reason: str,
+        family: Family,
+    ) -> Fit:
+        votes, settings = self.votes, self.settings
+        messages = (*votes.notes, *data_warnings(votes, orientation.components))
+        if not converged:
+            messages = (*messages, f"not converged: {reason} ({steps}); raise max_steps (--max-steps)")
+        posterior = Posterior(
+            votes.item_ids,
+            votes.annotator_ids,
+            items.scaled(scale),
+            AbilityPosterior(
+                _present(abilities.nodes) / scale,
+                _present(abilities.mass),
+                abilities.mean / scale,
+                abilities.sd / scale,
+                1 - abilities.positive,
+            ),
+            settings.prior.fixed_at(scale),
+            settings.engine,
+            family,
+            votes.item_counts,
+            votes.item_positives,
+            votes.annotator_counts,
+            agreement_with_others(votes),
+        )
+        seconds = time.perf_counter() - self.started
+        diagnostics = Diagnostics(
+            settings.engine, elbo, steps, sweeps, seconds, converged, reason, scale, orientation.components, messages
+        )
+        return Fit(posterior, diagnostics, settings)
+
+
+def _present(array: Any) -> Any:
+    """Return an array that this representation always has."""
+    if array is None:
+        raise AssertionError("ability factors have nodes")
+    return array
