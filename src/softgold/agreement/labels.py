@@ -32,63 +32,67 @@ def sum_by(codes: NDArray[np.integer[Any]], values: NDArray[Any], length: int) -
 
 @dataclass(frozen=True, eq=False)
 class UnitCounts:
-    """How often each unit was put into each category: the non-zero cells of a units x categories table.
+    """How often each unit was put into each category, summed up.
 
-    Every agreement coefficient over exchangeable raters (alpha, Fleiss, percent) follows from these counts.
+    Every agreement coefficient over exchangeable raters (alpha, Fleiss, percent) follows from these sums.
 
     Attributes:
-        unit: Unit of each cell, ascending, shape (cells,).
-        category: Category of each cell, shape (cells,).
-        count: Labels in each cell, positive, shape (cells,).
-        n_units: Number of units, those without labels included.
-        n_categories: Number of categories.
+        unit_codes: Unit of each label, shape (L,).
+        category_codes: Category of each label, shape (L,).
+        labels_per_unit: Labels of each unit, shape (units,).
+        agreeing_pairs: Ordered pairs of equal labels within each unit, shape (units,).
+        category_totals: Labels of each category in units of two labels or more, shape (categories,).
     """
 
-    unit: IntArray
-    category: IntArray
-    count: IntArray
-    n_units: int
-    n_categories: int
+    unit_codes: IntArray
+    category_codes: IntArray
+    labels_per_unit: NDArray[np.int64]
+    agreeing_pairs: NDArray[np.int64]
+    category_totals: NDArray[np.int64]
 
     @classmethod
     def from_codes(cls, unit: Any, category: Any, n_units: int, n_categories: int) -> UnitCounts:
         """Count labels given as unit and category codes; O(labels) unless categories outnumber labels by far.
 
         >>> counts = UnitCounts.from_codes([0, 0, 1], [1, 1, 0], 2, 2)
-        >>> counts.unit.tolist(), counts.category.tolist(), counts.count.tolist()
-        ([0, 1], [1, 0], [2, 1])
+        >>> counts.labels_per_unit.tolist(), counts.agreeing_pairs.tolist(), counts.category_totals.tolist()
+        ([2, 1], [2, 0], [0, 2])
         """
-        key = np.asarray(unit, dtype=np.int64) * n_categories + np.asarray(category)
+        units, categories = np.asarray(unit), np.asarray(category)
+        key = np.multiply(categories, n_units, dtype=np.int64)
+        key += units
         # A table of zeros larger than the labels themselves would cost more than sorting the labels.
         if n_units * n_categories <= 8 * len(key) + 1024:
-            table = np.bincount(key, minlength=n_units * n_categories)
-            cells = np.flatnonzero(table)
-            count = table[cells]
+            table = np.bincount(key, minlength=n_units * n_categories).reshape(n_categories, n_units)
+            sizes, agreeing = table.sum(axis=0), (table * (table - 1)).sum(axis=0)
+            totals = table @ (sizes >= 2)
         else:
+            sizes = np.bincount(units, minlength=n_units)
             cells, count = np.unique(key, return_counts=True)
-        units = cells // n_categories
-        return cls(units, cells - units * n_categories, count, n_units, n_categories)
+            agreeing = sum_by(cells % n_units, count * (count - 1), n_units).astype(np.int64)
+            totals = np.bincount(categories[sizes[units] >= 2], minlength=n_categories)
+        return cls(units, categories, sizes, agreeing, totals)
 
-    @cached_property
-    def labels_per_unit(self) -> FloatArray:
-        """Labels of each unit, shape (units,)."""
-        return sum_by(self.unit, self.count, self.n_units)
+    @property
+    def n_units(self) -> int:
+        """Number of units, those without labels included."""
+        return len(self.labels_per_unit)
 
-    @cached_property
-    def agreeing_pairs(self) -> FloatArray:
-        """Ordered pairs of equal labels within each unit, shape (units,)."""
-        return sum_by(self.unit, self.count * (self.count - 1), self.n_units)
+    @property
+    def n_categories(self) -> int:
+        """Number of categories."""
+        return len(self.category_totals)
 
     @cached_property
     def pairable(self) -> NDArray[np.bool_]:
         """Which units have two labels or more, shape (units,); the others say nothing of agreement."""
-        return self.labels_per_unit >= 2
+        return np.greater_equal(self.labels_per_unit, 2)
 
     def matrix(self) -> sparse.csr_array:
-        """The table units x categories in sparse form."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.unit, minlength=self.n_units))])
+        """The counts as a sparse table of units x categories."""
+        ones = np.ones(len(self.unit_codes))
         shape = (self.n_units, self.n_categories)
-        return sparse.csr_array((self.count.astype(np.float64), self.category, indptr), shape=shape)
+        return sparse.csr_array((ones, (self.unit_codes, self.category_codes)), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from softgold.agreement.kappa import NO_PAIRS, cohen_kappa, cohen_kappas
-from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts, sum_by
+from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts
 from softgold.agreement.wording import RELIABLE, TENTATIVE, krippendorff_wording, landis_koch
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import warn
@@ -81,7 +81,7 @@ def fleiss_kappa(labels: NominalLabels | UnitCounts) -> float | None:
     sizes = np.unique(counts.labels_per_unit[counts.labels_per_unit > 0])
     if len(sizes) != 1 or sizes[0] < 2:
         return None
-    shares = sum_by(counts.category, counts.count, counts.n_categories) / counts.count.sum()
+    shares = counts.category_totals / counts.category_totals.sum()
     by_chance = float((shares**2).sum())
     if np.isclose(by_chance, 1.0, atol=1e-12):
         return 1.0
@@ -221,16 +221,16 @@ def _alpha_and_note(counts: UnitCounts) -> tuple[float, str]:
     pairable = counts.pairable
     if not pairable.any():
         return float("nan"), "alpha is undefined: no unit has labels of two raters"
-    totals = sum_by(counts.category, counts.count * pairable[counts.unit], counts.n_categories)
-    alpha, one_category = _alpha_of_sums(_agreement_mass(counts)[pairable].sum()[None], totals[None, :])
+    totals = counts.category_totals.astype(np.float64)
+    alpha, one_category = _alpha_of_sums(_agreement_mass(counts).sum()[None], totals[None, :])
     if one_category[0]:
         return 1.0, "alpha is 1 by definition: every label is the same category, so nothing could have disagreed"
     return float(alpha[0]), ""
 
 
 def _agreement_mass(counts: UnitCounts) -> FloatArray:
-    """Diagonal of the coincidence matrix, unit by unit; meaningful for pairable units."""
-    return counts.agreeing_pairs / np.maximum(counts.labels_per_unit - 1.0, 1.0)
+    """Diagonal of the coincidence matrix, unit by unit; a unit of one label has none."""
+    return np.asarray(counts.agreeing_pairs / np.maximum(counts.labels_per_unit - 1, 1))
 
 
 def alpha_of_sums(agreeing: FloatArray, size: FloatArray, same: FloatArray) -> FloatArray:
