@@ -13,7 +13,8 @@ from softgold.agreement.boxes import DetectionTable, box_iou, find_overlaps
 from softgold.agreement.convergence import ConvergenceSettings, label_convergence
 from softgold.agreement.detection import IOU_THRESHOLDS, detection_alpha
 from softgold.agreement.lines import PUBLISHED_LINE, alpha_to_map, fit_line
-from softgold.agreement.precision import RECALLS, _recalls_reached, match_pairs, modified_map
+from softgold.agreement.ordered import RECALLS, recalls_reached
+from softgold.agreement.precision import match_pairs, modified_map
 from softgold.agreement.subsets import draw_subsets, normal_interval, subset_interval, subset_size
 from softgold.errors import InputError, UsageError
 
@@ -167,7 +168,7 @@ class TestModifiedMap:
 
     def test_recalls_are_counted_as_a_search_would(self):
         values = np.array([j / n for n in range(1, 250) for j in range(n + 1)])
-        np.testing.assert_array_equal(_recalls_reached(values), np.searchsorted(RECALLS, values, side="right"))
+        np.testing.assert_array_equal(recalls_reached(values), np.searchsorted(RECALLS, values, side="right"))
 
 
 @pytest.mark.parametrize("confidence", ["tied", "coco"])

@@ -15,7 +15,8 @@ from scipy import sparse
 
 from softgold.agreement.boxes import DetectionTable, Overlaps, find_overlaps
 from softgold.agreement.detection import IOU_THRESHOLDS, as_thresholds, check_raters
-from softgold.agreement.matching import largest_matching, match_in_order
+from softgold.agreement.matching import largest_matching
+from softgold.agreement.ordered import RECALLS, OrderedMatches, drawn_by, mean_over_categories, recalls_reached
 from softgold.checks import check_choice
 from softgold.errors import InputError
 
@@ -34,8 +35,6 @@ FloatArray = NDArray[np.float64]
 
 Confidence = Literal["tied", "coco"]
 
-RECALLS = np.linspace(0.0, 1.0, 101)
-MAX_DETECTIONS = 1000
 _CHUNK_CELLS = 4_000_000
 
 
@@ -117,9 +116,7 @@ def match_pairs(
     cuts = np.minimum(thresholds, 1 - 1e-10)
     if confidence == "tied":
         return _TiedMatches.of(table, same, thresholds, cuts)
-    ranks = _ranks(table)
-    first, second = (_OrderedMatches.of(table, same, cuts, ranks, detector=slot) for slot in (1, 0))
-    return _BothOrders(thresholds, first, second)
+    return OrderedMatches.of(table, same, thresholds, cuts)
 
 
 def map_of_matches(matches: PairMatches, n_images: int) -> ModifiedMap:
@@ -158,7 +155,7 @@ class _TiedMatches:
         image, column = (np.concatenate(part) for part in zip(*cells, strict=True))
         shape = (table.n_images, len(cuts) * table.n_categories)
         matched = sparse.csr_array((np.ones(len(image)), (image, column)), shape=shape)
-        return cls(thresholds, (_drawn(table, 0), _drawn(table, 1)), matched)
+        return cls(thresholds, (drawn_by(table, 0), drawn_by(table, 1)), matched)
 
     def directions(self, subsets: sparse.csr_array) -> FloatArray:
         parts = [self._directions(subsets[rows]) for rows in _chunks(subsets.shape[0], self.matched.shape[1])]
@@ -172,132 +169,9 @@ class _TiedMatches:
         for truth, detector in (drawn, drawn[::-1]):
             precision = matched / np.maximum(detector, 1.0)
             recall = (matched / np.maximum(truth, 1.0))[hit]
-            precision[hit] *= _recalls_reached(recall) / len(RECALLS)
-            result.append(_mean_over_categories(precision, truth > 0))
+            precision[hit] *= recalls_reached(recall) / len(RECALLS)
+            result.append(mean_over_categories(precision, truth > 0))
         return np.stack(result, axis=-1)
-
-
-@dataclass(frozen=True, eq=False)
-class _OrderedMatches:
-    """Detections of one direction in COCO's order (category, image, file), and which of them match at which threshold.
-
-    Attributes:
-        truths: Annotations of the other rater, shape (I, C).
-        image: Image of each detection.
-        category_start: Where the detections of each category begin, shape (C,).
-        hit: The detection of each match, sorted by threshold.
-        hit_image: Its image.
-        hit_group: Its threshold and category, threshold x C + category.
-        n_thresholds: T.
-    """
-
-    truths: sparse.csr_array
-    image: IntArray
-    category_start: IntArray
-    hit: IntArray
-    hit_image: IntArray
-    hit_group: IntArray
-    n_thresholds: int
-
-    @classmethod
-    def of(
-        cls, table: DetectionTable, same: Overlaps, cuts: FloatArray, ranks: IntArray, *, detector: int
-    ) -> _OrderedMatches:
-        detection, truth = (same.second, same.first) if detector == 1 else (same.first, same.second)
-        counted = ranks[detection] < MAX_DETECTIONS
-        matched = match_in_order(detection[counted], truth[counted], same.iou[counted], ranks, cuts)
-        rows = np.flatnonzero((table.slot == detector) & (ranks < MAX_DETECTIONS))
-        rows = rows[np.argsort(table.category[rows], kind="stable")]
-        threshold, hit = np.nonzero(matched[rows].T)
-        return cls(
-            truths=_drawn(table, 1 - detector),
-            image=table.image[rows],
-            category_start=np.searchsorted(table.category[rows], np.arange(table.n_categories)),
-            hit=hit,
-            hit_image=table.image[rows][hit],
-            hit_group=threshold * table.n_categories + table.category[rows][hit],
-            n_thresholds=len(cuts),
-        )
-
-    def precision(self, subset: NDArray[np.bool_], truths: FloatArray) -> FloatArray:
-        """Mean average precision over the categories of one subset, shape (T,).
-
-        Args:
-            subset: Whether each image is in it, shape (I,).
-            truths: Its annotations of each category by the rater who is the truth, shape (C,).
-        """
-        so_far = np.cumsum(np.concatenate([[False], subset[self.image]]))
-        kept = np.flatnonzero(subset[self.hit_image])
-        group = self.hit_group[kept]
-        category = group % len(truths)
-        n_hits = _place_within(group)
-        n_detections = so_far[self.hit[kept] + 1] - so_far[self.category_start][category]
-        envelope = _best_from_here(n_hits / n_detections, group)
-        points = _recalls_reached(n_hits / truths[category])
-        gained = np.where(n_hits == 1, points, np.diff(points, prepend=0))
-        sums = np.bincount(group, weights=gained * envelope, minlength=self.n_thresholds * len(truths))
-        average = sums.reshape(self.n_thresholds, len(truths)) / len(RECALLS)
-        return _mean_over_categories(average, np.broadcast_to(truths > 0, average.shape))
-
-
-@dataclass(frozen=True, eq=False)
-class _BothOrders:
-    thresholds: FloatArray
-    first_truth: _OrderedMatches
-    second_truth: _OrderedMatches
-
-    def directions(self, subsets: sparse.csr_array) -> FloatArray:
-        result = np.empty((subsets.shape[0], len(self.thresholds), 2))
-        for place, matches in enumerate((self.first_truth, self.second_truth)):
-            truths = (subsets @ matches.truths).toarray()
-            for row in range(subsets.shape[0]):
-                member = np.zeros(subsets.shape[1], dtype=bool)
-                member[subsets.indices[subsets.indptr[row] : subsets.indptr[row + 1]]] = True
-                result[row, :, place] = matches.precision(member, truths[row])
-        return result
-
-
-def _mean_over_categories(average: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
-    total = np.where(counted, average, 0.0).sum(axis=-1)
-    n_counted = counted.sum(axis=-1)
-    return np.where(n_counted > 0, total / np.maximum(n_counted, 1), np.nan)
-
-
-def _recalls_reached(recall: FloatArray) -> IntArray:
-    """How many of the 101 recalls are at most `recall`, compared as floats exactly as a search would."""
-    guess = (recall * 100).astype(np.int64)
-    guess += RECALLS[np.minimum(guess + 1, 100)] <= recall
-    guess -= RECALLS[np.minimum(guess, 100)] > recall
-    return np.minimum(guess, 100) + 1
-
-
-def _place_within(group: IntArray) -> IntArray:
-    """1, 2, 3, ... within each run of equal values."""
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    lengths = np.diff(starts, append=len(group))
-    return np.arange(1, len(group) + 1) - np.repeat(starts, lengths)
-
-
-def _best_from_here(value: FloatArray, group: IntArray) -> FloatArray:
-    """Largest value from each position to the end of its group; values in (0, 1], groups in runs."""
-    # A higher floor for each earlier group lets one running maximum serve all of them.
-    floor = np.cumsum(np.diff(group[::-1], prepend=-1) != 0).astype(np.float64)
-    return (np.maximum.accumulate(value[::-1] + floor) - floor)[::-1]
-
-
-def _ranks(table: DetectionTable) -> IntArray:
-    """Place of each row among those of its image, rater and category, from 0, shape (N,)."""
-    group = (table.image * 2 + table.slot) * table.n_categories + table.category
-    order = np.argsort(group, kind="stable")
-    ranks = np.empty(len(group), dtype=np.int64)
-    ranks[order] = _place_within(group[order]) - 1
-    return ranks
-
-
-def _drawn(table: DetectionTable, slot: int) -> sparse.csr_array:
-    rows = table.slot == slot
-    shape = (table.n_images, table.n_categories)
-    return sparse.csr_array((np.ones(int(rows.sum())), (table.image[rows], table.category[rows])), shape=shape)
 
 
 def _check_two_raters(table: DetectionTable) -> None:
