@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.checks import check_choice, check_positive_int
 from softgold.metrics.inputs import targets_and_predictions
 
-__all__ = ["CalibrationCurve", "average_calibration_error", "calibration_curve", "expected_calibration_error"]
+__all__ = [
+    "CalibrationCurve",
+    "average_calibration_error",
+    "calibration_curve",
+    "expected_calibration_error",
+    "width_bins",
+]
 
 FloatArray = NDArray[np.float64]
 Binning = Literal["width", "count"]
@@ -69,7 +75,7 @@ def calibration_curve(
     check_choice(binning, ("width", "count"), "binning")
     check_positive_int(n_bins, "n_bins")
     targets, q, weights = targets_and_predictions(p, predicted, sample_weight)
-    bins = _width_bins(q, n_bins) if binning == "width" else _count_bins(q, weights, n_bins)
+    bins = width_bins(q, n_bins) if binning == "width" else _count_bins(q, weights, n_bins)
     weight: FloatArray = np.bincount(bins, weights, n_bins).astype(np.float64)
     filled = weight > 0
     sums = [np.bincount(bins, weights * values, n_bins)[filled] for values in (q, targets)]
@@ -137,7 +143,8 @@ def average_calibration_error(
     return float(curve.gap.mean()) if len(curve.gap) else math.nan
 
 
-def _width_bins(predicted: FloatArray, n_bins: int) -> NDArray[np.intp]:
+def width_bins(predicted: FloatArray, n_bins: int) -> NDArray[np.intp]:
+    """Return the bin of each prediction: equal bins of [0, 1 + 1e-8], closed on the left."""
     edges = np.linspace(0, 1 + 1e-8, n_bins + 1)
     return np.searchsorted(edges[1:-1], predicted, side="right")
 

@@ -1,11 +1,12 @@
 """Metrics of many resamples at once: the items of a model are sorted once, and a resample is a row of weights.
 
-Ranking metrics are read off the running sums of whole blocks of resamples; a metric without such a form is called once
-a resample, with the weights.
+Ranking metrics are read off the running sums of whole blocks of resamples, scores of probabilities are sums over such a
+block; a metric without such a form is called once a resample, with the weights.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,20 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_probabilities, check_choice, check_positive_int
 from softgold.errors import UsageError
+from softgold.metrics.blockwise import BLOCKWISE
 from softgold.metrics.ranking import auc_pr
-from softgold.metrics.reliability import average_calibration_error, expected_calibration_error
+from softgold.metrics.reliability import average_calibration_error
 from softgold.metrics.resamples import Draw
-from softgold.metrics.scores import balanced_brier, log_loss
-from softgold.metrics.sweep import (
-    Order,
-    Sweep,
-    area_under_roc,
-    average_precision,
-    positives_in_top,
-    rank,
-    row_dot,
-    sweep_of,
-)
+from softgold.metrics.sweep import Order, Sweep, area_under_roc, average_precision, positives_in_top, rank, sweep_of
 
 __all__ = ["METRIC_NAMES", "Evaluator", "Metric", "evaluator"]
 
@@ -55,11 +47,10 @@ SWEPT: dict[str, Callable[[Sweep, int], FloatArray]] = {
 CALLED: dict[str, Metric] = {
     "auc_pr": auc_pr,
     "average_calibration_error": average_calibration_error,
-    "balanced_brier": balanced_brier,
-    "expected_calibration_error": expected_calibration_error,
-    "log_loss": log_loss,
 }
-METRIC_NAMES = tuple(sorted([*SWEPT, *CALLED, "brier_score"]))
+METRIC_NAMES = tuple(sorted([*SWEPT, *CALLED, *BLOCKWISE]))
+# A list of its own length: precision_at_100 is precision_at_k with k = 100, so that one sweep serves several lengths.
+AT_LENGTH = re.compile(r"(precision|recall)_at_([1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +99,11 @@ def evaluator(metrics: Sequence[str | Metric], scores: FloatArray, k: int | None
             rowwise[name] = _row_by_row(metric)
         elif metric in SWEPT:
             swept[metric] = _with_k(metric, k)
-        elif metric == "brier_score":
+        elif (own := AT_LENGTH.fullmatch(metric)) is not None:
+            swept[metric] = _with_k(f"{own[1]}_at_k", int(own[2]))
+        elif metric in BLOCKWISE:
             as_probabilities(scores, "scores", ndim=2)
-            rowwise[metric] = _brier
+            rowwise[metric] = BLOCKWISE[metric]
         else:
             check_choice(metric, METRIC_NAMES, "metric")
             rowwise[metric] = _row_by_row(CALLED[metric])
@@ -141,12 +134,6 @@ def _row_by_row(metric: Metric) -> RowMetric:
         return np.array([metric(row, scores, sample_weight=w) for row, w in rows], dtype=np.float64)
 
     return values
-
-
-def _brier(draw: Draw, predicted: FloatArray) -> FloatArray:
-    """Brier score as a linear function of weight and weighted positives."""
-    positives = row_dot(draw.weight * draw.targets, 1 - 2 * predicted)
-    return np.asarray((positives + row_dot(draw.weight, predicted**2)) / draw.weight.sum(axis=1))
 
 
 def _share(found: FloatArray, total: FloatArray) -> FloatArray:

@@ -46,7 +46,7 @@ def bootstrap(
             replacement. `experts`: a panel is drawn from the experts with replacement and its strict majority taken
             (an even split is negative). `hierarchical`: such a panel, and items.
         n_votes: Votes of each item, shape (n,); for `annotations` only.
-        k: Length of the list, for `precision_at_k` and `recall_at_k`.
+        k: Length of the list, for `precision_at_k` and `recall_at_k`; `precision_at_100` says its own.
         n_replicates: How many replicates to draw.
         level: Mass of the interval, inside (0, 1).
         seed: Replicate number r with this seed is always the same.
