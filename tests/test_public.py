@@ -15,8 +15,8 @@ import softgold
 ROOT = Path(__file__).parents[1]
 
 
-def test_names_are_sorted_and_listed_once() -> None:
-    assert softgold.__all__ == sorted(set(softgold.__all__))
+def test_names_are_listed_once() -> None:
+    assert len(softgold.__all__) == len(set(softgold.__all__))  # their order is the linter's
 
 
 @pytest.mark.parametrize("name", softgold.__all__)
@@ -30,7 +30,7 @@ def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(softgold.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     names = [alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert sorted(names) == softgold.__all__
+    assert sorted(names) == sorted(softgold.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
