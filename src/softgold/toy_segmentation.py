@@ -1,4 +1,4 @@
-"""A toy segmentation study with known causes of uncertainty (paper 004, appendix B.1).
+"""A toy segmentation study with known causes of uncertainty (ValUES, appendix B.1).
 
 Blurred spheres whose border three raters draw at different places: their uncertainty is aleatoric. Shifted cases -
 cubes, spheres of another grey, spheres that are partly outside - on which the members of the ensemble disagree: their
@@ -36,7 +36,7 @@ RATER_VOLUMES = (0.10, 0.55, 1.0)
 
 @dataclass(frozen=True)
 class ToySettings:
-    """What to draw; the numbers of cases are those of the paper's scenario 3b.
+    """What to draw; the numbers of cases are those of that paper's scenario 3b.
 
     Attributes:
         n_validation: Cases for threshold and calibration, half of them blurred.

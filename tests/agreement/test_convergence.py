@@ -194,7 +194,7 @@ class TestSubsets:
         assert interval.full_sd == pytest.approx(0.7195677714974298, abs=1e-12)
         assert interval.full_normal == pytest.approx((63.83964716786504, 66.66035283213496), abs=1e-12)
 
-    # Paper 002, table 3: mean, SD, printed interval.
+    # Label Convergence, table 3: mean, SD, printed interval.
     @pytest.mark.parametrize(
         ("mean", "sd", "low", "high"),
         [

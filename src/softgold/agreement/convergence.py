@@ -1,4 +1,4 @@
-"""Label convergence: how high a model can score on labels on which the raters themselves disagree (paper 002)."""
+"""Label convergence: how high a model can score on labels on which the raters themselves disagree (Tschirschwitz and Rodehorst)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def label_convergence(
     """Estimate how high a model can score before it fits one rater's habits instead of the task.
 
     Where every image has two raters, that is the mean average precision between them; with more raters it is inferred
-    from alpha by a line, published or fitted on pairs of raters (paper 002, section 4). Both come with intervals from
+    from alpha by a line, published or fitted on pairs of raters (Label Convergence, section 4). Both come with intervals from
     subsets of the images: the published kind, which is of *subsets*, and that of the full data beside it. The boxes
     are matched once; the subsets only sum counts.
 

@@ -1,7 +1,7 @@
 """Agreement of raters who draw boxes or masks: Krippendorff's alpha after matching what they drew.
 
 On each image the annotations of the raters are linked to units, one label a rater and "nothing there" where a rater
-drew nothing, and alpha is computed on the units (paper 002, appendix B).
+drew nothing, and alpha is computed on the units (Label Convergence, appendix B).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Line:
 
 
 PUBLISHED_LINE = Line(slope=0.836, intercept=0.197, pearson=0.92, r2=0.85)
-"""Paper 002, equation 1: fitted on subsets of LVIS, COCO and Open Images, each annotated twice."""
+"""Tschirschwitz and Rodehorst, Label Convergence, equation 1: fitted on subsets of LVIS, COCO and Open Images, each annotated twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class InferredMap:
 
 
 def alpha_to_map(alpha: ArrayLike, line: Line = PUBLISHED_LINE) -> InferredMap:
-    """Infer the mean average precision from alpha (paper 002, equation 1).
+    """Infer the mean average precision from alpha (Label Convergence, equation 1).
 
     >>> inferred = alpha_to_map([0.7439, 1.0, -1.0])
     >>> inferred.raw.round(4).tolist(), inferred.clipped.round(4).tolist()

@@ -63,7 +63,7 @@ class ModifiedMap:
 def modified_map(
     table: DetectionTable, thresholds: ArrayLike = IOU_THRESHOLDS, *, confidence: Confidence = "tied"
 ) -> ModifiedMap:
-    """Return the mean average precision between the two raters of each image (paper 002, section 4.1).
+    """Return the mean average precision between the two raters of each image (Label Convergence, section 4.1).
 
     COCO's precision interpolated at 101 recalls, categories averaged, both directions averaged. A match needs the
     same category and an overlap of *at least* the threshold. A category that the rater who is the truth never drew

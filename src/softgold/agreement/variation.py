@@ -1,4 +1,4 @@
-"""How two raters differ: one thing drawn otherwise, another class, missed, merged (paper 002, appendix C)."""
+"""How two raters differ: one thing drawn otherwise, another class, missed, merged (Label Convergence, appendix C)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan missed: pairs that are near in other representations, judged by people (paper 001, appendix H)."""
+"""What a plan missed: pairs that are near in other representations, judged by people (CleanPatrick, appendix H)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast near-duplicate plan: which pairs to show to annotators in each round (paper 001, appendix F).
+"""The fast near-duplicate plan: which pairs to show to annotators in each round (CleanPatrick, appendix F).
 
 As in Boruvka's algorithm for spanning trees: every sample is first paired with its nearest neighbour; the clusters
 that the positive answers make are then each paired with the nearest other cluster, by their two nearest samples, and

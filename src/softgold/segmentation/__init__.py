@@ -1,4 +1,4 @@
-"""Uncertainty of segmentation models on cases with several samples and several raters (paper 004)."""
+"""Uncertainty of segmentation models on cases with several samples and several raters (ValUES)."""
 
 from softgold.segmentation.cases import Case, CaseFile, case_files
 from softgold.segmentation.measures import MEASURES, CaseMaps, foreground_dice, foreground_ged, reference_variance

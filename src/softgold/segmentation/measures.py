@@ -59,7 +59,7 @@ class CaseMaps:
         return float((self.prediction > 0).mean())
 
     def dice(self) -> float:
-        """Dice of the mean prediction, averaged over the raters (paper 004, equation 3)."""
+        """Dice of the mean prediction, averaged over the raters (ValUES, equation 3)."""
         return float(np.mean([foreground_dice(self.prediction, mask, self.case.n_classes) for mask in self.case.masks]))
 
     def ged(self) -> float:
@@ -93,7 +93,7 @@ def foreground_ged(samples: IntArray, raters: IntArray, n_classes: int) -> float
 
 
 def reference_variance(masks: IntArray, n_classes: int) -> FloatArray:
-    """Variance of the raters at each pixel (paper 004, equation 13), shape (...).
+    """Variance of the raters at each pixel (ValUES, equation 13), shape (...).
 
     For two classes that of the label 0 or 1; for more, half the sum of the variances of "is it this class".
 

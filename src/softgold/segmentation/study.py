@@ -1,4 +1,4 @@
-"""A folder of cases, judged by the tasks of paper 004: one row a case, one row a task, metric and measure."""
+"""A folder of cases, judged by the tasks of ValUES: one row a case, one row a task, metric and measure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def evaluate_cases(
     Each case is read twice, so that no more than one is in memory: once for what depends on it alone, and, after
     threshold and calibration are known from the validation cases, once more for what depends on those.
 
-    Tasks, as in paper 004: telling out-of-distribution cases (AUROC of the score), failure detection (AURC and excess
+    Tasks, as in ValUES: telling out-of-distribution cases (AUROC of the score), failure detection (AURC and excess
     AURC of the score, the risk being 1 - Dice), calibration (average calibration error after Platt scaling, per image),
     ambiguity (correlation with the raters' variance; generalised energy distance), and the segmentation itself (Dice).
     Active learning needs a model that is trained again; see `al_improvement`.
