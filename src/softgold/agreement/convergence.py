@@ -1,4 +1,8 @@
-"""Label convergence: how high a model can score on labels on which the raters themselves disagree (Tschirschwitz and Rodehorst)."""
+"""Label convergence: how high a model can score on labels on which the raters themselves disagree.
+
+Tschirschwitz and Rodehorst, Label Convergence: Defining an Upper Performance Bound in Object Recognition through
+Contradictory Annotations.
+"""
 
 from __future__ import annotations
 
@@ -142,9 +146,9 @@ def label_convergence(
     """Estimate how high a model can score before it fits one rater's habits instead of the task.
 
     Where every image has two raters, that is the mean average precision between them; with more raters it is inferred
-    from alpha by a line, published or fitted on pairs of raters (Label Convergence, section 4). Both come with intervals from
-    subsets of the images: the published kind, which is of *subsets*, and that of the full data beside it. The boxes
-    are matched once; the subsets only sum counts.
+    from alpha by a line, published or fitted on pairs of raters (Label Convergence, section 4). Both come with
+    intervals from subsets of the images: the published kind, which is of *subsets*, and that of the full data beside
+    it. The boxes are matched once; the subsets only sum counts.
 
     Args:
         table: What was drawn, with two raters or more on every image.

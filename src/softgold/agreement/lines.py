@@ -40,7 +40,7 @@ class Line:
 
 
 PUBLISHED_LINE = Line(slope=0.836, intercept=0.197, pearson=0.92, r2=0.85)
-"""Tschirschwitz and Rodehorst, Label Convergence, equation 1: fitted on subsets of LVIS, COCO and Open Images, each annotated twice."""
+"""Label Convergence, equation 1: fitted on subsets of LVIS, COCO and Open Images, each annotated twice."""
 
 
 @dataclass(frozen=True, eq=False)
