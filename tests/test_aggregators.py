@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from softgold.baselines import Majority, Mean
+from softgold.glad.estimator import GLAD
 from softgold.readers import read_votes
 from softgold.softlabels import COLUMNS, Aggregator, SoftLabels
 from softgold.votes import VoteTable
@@ -21,6 +22,9 @@ AGGREGATORS: dict[str, Callable[[], Aggregator]] = {
     "majority with hard labels": lambda: Majority(tie="positive"),
     "mean": Mean,
     "smoothed mean": lambda: Mean(smoothing=(1, 1)),
+    "coordinate": lambda: GLAD(engine="coordinate"),
+    "coordinate with Normal factors": lambda: GLAD(engine="coordinate", family="gaussian"),
+    "svi": GLAD,
 }
 
 
@@ -89,7 +93,8 @@ def test_row_order_does_not_matter(aggregator: Aggregator, labels: SoftLabels) -
     shuffled = read_votes(draw_frame().sample(frac=1, random_state=1))
     again = aggregator.aggregate(shuffled)
     here = again.item_ids.get_indexer(labels.item_ids)
-    assert np.allclose(again.p[here], labels.p, atol=2e-3)
+    noise = 0.05 if labels.method == "svi" else 2e-3  # another order is another draw for a stochastic engine
+    assert np.allclose(again.p[here], labels.p, atol=noise)
 
 
 def test_names_do_not_matter(aggregator: Aggregator, labels: SoftLabels) -> None:
@@ -107,6 +112,7 @@ def test_more_agreement_is_more_certainty(aggregator: Aggregator, votes: VoteTab
     assert labels.uncertainty[unanimous].mean() < labels.uncertainty[split].mean()
 
 
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # a model says how little that is
 def test_one_vote_is_enough(aggregator: Aggregator) -> None:
     single = read_votes(pd.DataFrame({"item": ["x"], "annotator": ["a"], "vote": [1]}))
     labels = aggregator.aggregate(single)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from softgold.baselines import Majority, Mean, RatingMean
     from softgold.calibration import calibrate
     from softgold.experts import sample_for_experts
+    from softgold.glad.estimator import GLAD
+    from softgold.glad.fitting import Fit, fit
+    from softgold.glad.priors import Prior
+    from softgold.glad.storage import load_run, load_votes, save_run
     from softgold.ratings import RatingTable
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
     from softgold.scores import Scores
@@ -23,9 +27,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "GLAD",
     "ExpertLabels",
+    "Fit",
     "Majority",
     "Mean",
+    "Prior",
     "RatingMean",
     "RatingTable",
     "Scores",
@@ -33,12 +40,16 @@ __all__ = [
     "VoteTable",
     "calibrate",
     "errors",
+    "fit",
+    "load_run",
+    "load_votes",
     "read_experts",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
     "read_votes",
     "sample_for_experts",
+    "save_run",
     "simulate",
 ]
 
@@ -46,6 +57,10 @@ _HOMES = {
     "softgold.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.calibration": ("calibrate",),
     "softgold.experts": ("sample_for_experts",),
+    "softgold.glad.estimator": ("GLAD",),
+    "softgold.glad.fitting": ("Fit", "fit"),
+    "softgold.glad.priors": ("Prior",),
+    "softgold.glad.storage": ("load_run", "load_votes", "save_run"),
     "softgold.ratings": ("RatingTable",),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
     "softgold.scores": ("Scores",),

@@ -50,16 +50,19 @@ def data_warnings(votes: VoteTable, components: tuple[ComponentReport, ...]) -> 
     unsure = [part for part in components if part.orientation == "undetermined"]
     alone = [part for part in unsure if part.annotators == 1]
     if alone:
-        items = sum(part.items for part in alone)
         found.append(
-            f"{len(alone)} of {len(components)} connected components ({items} items) have a single annotator, whom "
-            "nothing can check; they are taken to be helpful"
+            f"{_count(alone, components)} a single annotator, whom nothing can check: whether they are helpful is not "
+            "in the votes, and p there is only as good as that assumption"
         )
-    torn = len(unsure) - len(alone)
+    torn = [part for part in unsure if part.annotators > 1]
     if torn:
-        items = sum(part.items for part in unsure if part.annotators > 1)
         found.append(
-            f"{torn} of {len(components)} connected components ({items} items) could not be oriented: their annotators "
-            "disagree so evenly that which of them are right is open; the sign of the consensus was kept"
+            f"{_count(torn, components)} votes too few or too divided to tell which annotators are helpful; p there "
+            "leans with the consensus and is close to 0.5"
         )
     return tuple(found)
+
+
+def _count(some: list[ComponentReport], components: tuple[ComponentReport, ...]) -> str:
+    items = sum(part.items for part in some)
+    return f"{len(some)} of {len(components)} connected components ({items} items) have"

@@ -12,18 +12,18 @@ import torch
 __all__ = ["fenced_pyro"]
 
 _ONE_AT_A_TIME = threading.Lock()
-MOST_THREADS = 4  # the tensors are small: more threads than this only wait for each other
+VOTES_PER_THREAD = 500_000  # below this, threads cost more in waiting for each other than they save
 
 
 @contextmanager
-def fenced_pyro(seed: int) -> Iterator[None]:
-    """Run Pyro code with its own parameter store and random numbers, and leave everything outside as it was.
+def fenced_pyro(seed: int, n_votes: int) -> Iterator[None]:
+    """Run Pyro code on `n_votes` votes with its own parameters and random numbers, and leave all else as it was.
 
     Fits in several threads take turns, because Pyro's handler stack is shared by all of them.
     """
     with _ONE_AT_A_TIME, pyro.get_param_store().scope(), torch.random.fork_rng(devices=_cuda_devices()):
         threads = torch.get_num_threads()
-        torch.set_num_threads(min(threads, MOST_THREADS))
+        torch.set_num_threads(min(threads, 1 + n_votes // VOTES_PER_THREAD))
         torch.manual_seed(seed)
         try:
             with pyro.validation_enabled(False):

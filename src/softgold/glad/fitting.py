@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softgold.checks import check_choice, check_positive_int
-from softgold.errors import ConvergenceWarning, InputError, UsageError, warn
+from softgold.errors import ConvergenceWarning, DataWarning, InputError, UsageError, warn
 from softgold.glad import coordinate
 from softgold.glad.coordinate import CoordinateState, Family, Grids, VoteChunk, vote_chunks
 from softgold.glad.diagnostics import Diagnostics, data_warnings
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Fit", "FitSettings", "Init", "Progress", "fit"]
 
+FloatArray = NDArray[np.float64]
 Engine = Literal["svi", "coordinate"]
 Init = Literal["coordinate", "consensus", "paper"]
+
+NOT_CONVERGED = "not converged"
 
 
 @dataclass(frozen=True)
@@ -134,11 +138,11 @@ def fit(
         The fit, with `.posterior` and `.diagnostics`.
 
     Example:
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"item": list("xxxyyy"), "annotator": list("abcabc"), "vote": [1, 1, 1, 0, 0, 1]})
-        >>> result = fit(frame, engine="coordinate")
-        >>> (result.posterior.soft_labels().p > 0.5).tolist()
-        [True, False]
+        >>> from softgold.simulation import simulate
+        >>> study = simulate(n_items=200, n_annotators=20, seed=0)
+        >>> result = fit(study.votes, engine="coordinate")
+        >>> float(((result.posterior.soft_labels().p >= 0.5) == study.truth.label).mean()) > 0.9
+        True
     """
     table = votes if isinstance(votes, VoteTable) else read_votes(votes)
     if table.n_votes == 0:
@@ -148,9 +152,8 @@ def fit(
     )
     settings = FitSettings(engine, resolved, seed, init, family, max_steps, batch_items, device)
     result = _Fitting(table, settings, on_progress or (lambda progress: None)).run(resume)
-    for message in result.diagnostics.warnings:
-        category = ConvergenceWarning if message.startswith("not converged") else None
-        warn(message) if category is None else warn(message, category)
+    for message in result.diagnostics.warnings[len(table.notes) :]:  # the reader has said its own already
+        warn(message, ConvergenceWarning if message.startswith(NOT_CONVERGED) else DataWarning)
     return result
 
 
@@ -186,7 +189,7 @@ class _Fitting:
         )
 
     def _coordinate_fit(self, state: CoordinateState, converged: bool) -> Fit:
-        factor, orientation = self._oriented(state.abilities, state.scale)
+        factor, orientation = self._oriented(state.abilities, state.scale, state.positive - 0.5)
         pool = self._pool(factor)
         coupled = factor.table @ self.grids.coupling
 
@@ -236,9 +239,8 @@ class _Fitting:
             device=settings.device,
             on_step=lambda step, elbo: self.report(Progress("svi", step, schedule.max_steps, elbo)),
         )
-        factor, orientation = self._oriented(
-            normal_factor(fitted.c_mean, fitted.c_sd, self.grids.abilities), fitted.scale
-        )
+        abilities = normal_factor(fitted.c_mean, fitted.c_sd, self.grids.abilities)
+        factor, orientation = self._oriented(abilities, fitted.scale, fitted.b_mean)
         items = summarise_normal(fitted.b_mean * orientation.items, fitted.b_sd, self._pool(factor))
         # The published recipe runs its steps out by design; whether it has settled is not asked.
         converged = fitted.converged or (settings.init == "paper" and settings.max_steps is None)
@@ -256,23 +258,21 @@ class _Fitting:
             "gaussian",
         )
 
-    def _oriented(self, abilities: Factor, scale: float) -> tuple[Factor, Orientation]:
-        orientation = orient(
-            self.votes, abilities.mean / scale, abilities.sd / scale, symmetric=self.settings.prior.ability_mean == 0
-        )
+    def _oriented(self, abilities: Factor, scale: float, item_lean: FloatArray) -> tuple[Factor, Orientation]:
+        symmetric = self.settings.prior.ability_mean == 0
+        orientation = orient(self.votes, abilities.mean / scale, abilities.sd / scale, item_lean, symmetric=symmetric)
         sign = orientation.annotators
         turned = replace(
             abilities,
             mean=sign * abilities.mean,
             positive=np.where(sign < 0, 1 - abilities.positive, abilities.positive),
-            nodes=sign[:, None] * _present(abilities.nodes),
+            nodes=sign[:, None] * abilities.points.nodes,
         )
         return turned, orientation
 
     def _pool(self, abilities: Factor) -> Pool:
-        return Pool.of(
-            _present(abilities.nodes), _present(abilities.mass), self.votes.annotator_counts, self.grids.items
-        )
+        nodes, mass, _ = abilities.points
+        return Pool.of(nodes, mass, self.votes.annotator_counts, self.grids.items)
 
     def _fit(
         self,
@@ -290,18 +290,12 @@ class _Fitting:
         votes, settings = self.votes, self.settings
         messages = (*votes.notes, *data_warnings(votes, orientation.components))
         if not converged:
-            messages = (*messages, f"not converged: {reason} ({steps}); raise max_steps (--max-steps)")
+            messages = (*messages, f"{NOT_CONVERGED}: {reason} ({steps}); raise max_steps (--max-steps)")
         posterior = Posterior(
             votes.item_ids,
             votes.annotator_ids,
             items.scaled(scale),
-            AbilityPosterior(
-                _present(abilities.nodes) / scale,
-                _present(abilities.mass),
-                abilities.mean / scale,
-                abilities.sd / scale,
-                1 - abilities.positive,
-            ),
+            AbilityPosterior.of(abilities, scale, family),
             settings.prior.fixed_at(scale),
             settings.engine,
             family,
@@ -315,10 +309,3 @@ class _Fitting:
             settings.engine, elbo, steps, sweeps, seconds, converged, reason, scale, orientation.components, messages
         )
         return Fit(posterior, diagnostics, settings)
-
-
-def _present(array: Any) -> Any:
-    """Return an array that this representation always has."""
-    if array is None:
-        raise AssertionError("ability factors have nodes")
-    return array

@@ -2,8 +2,8 @@
 
 With abilities centred on zero, (c, b) -> (-c, -b) leaves the posterior as it is, separately in every component. The
 convention is that a component's annotators are helpful on the whole: a component whose vote-weighted mean ability is
-negative is turned over. Where nothing supports the convention, the component keeps the sign of its consensus and is
-reported as undetermined.
+negative is turned over. Where that mean is not clearly different from zero, or there is one annotator only, nothing
+supports the convention: the component gets the sign of its consensus and is reported as undetermined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ComponentReport", "Orientation", "orient"]
 FloatArray = NDArray[np.float64]
 Verdict = Literal["kept", "flipped", "undetermined"]
 
-CLEAR_MARGIN = 2.0  # posterior standard deviations that the mean ability must be away from zero
+CLEAR_MARGIN = 1.0  # posterior standard deviations that the mean ability must be away from zero
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ComponentReport:
         votes: Number of votes.
         mean_ability: Vote-weighted mean ability, as oriented.
         margin: The same in units of its posterior standard deviation.
-        orientation: "kept", "flipped", or "undetermined" (and kept).
+        orientation: "kept", "flipped", or "undetermined" (and given the sign of its consensus).
     """
 
     items: int
@@ -55,7 +55,12 @@ class Orientation:
 
 
 def orient(
-    votes: VoteTable, ability_mean: FloatArray, ability_sd: FloatArray, *, symmetric: bool = True
+    votes: VoteTable,
+    ability_mean: FloatArray,
+    ability_sd: FloatArray,
+    item_lean: FloatArray,
+    *,
+    symmetric: bool = True,
 ) -> Orientation:
     """Return the orientation of each component.
 
@@ -63,32 +68,35 @@ def orient(
         votes: The votes.
         ability_mean: Posterior means of the abilities, shape (A,).
         ability_sd: Posterior standard deviations, shape (A,).
+        item_lean: Which way each item leans and how far, shape (I,): the mean of b, or P(b > 0) - 1/2.
         symmetric: Whether the prior of the abilities is; if it is not, it has fixed the sign and nothing is turned.
     """
     parts = votes.components
+    people = np.bincount(parts.annotators, minlength=parts.count)
     weight = votes.annotator_counts.astype(np.float64)
     total = np.bincount(parts.annotators, weights=weight, minlength=parts.count)
     mean = np.bincount(parts.annotators, weights=weight * ability_mean, minlength=parts.count) / total
     variance = np.bincount(parts.annotators, weights=(weight * ability_sd) ** 2, minlength=parts.count) / total**2
     margin = mean / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    people = np.bincount(parts.annotators, minlength=parts.count)
-    things = np.bincount(parts.items, minlength=parts.count)
     clear = (people > 1) & (np.abs(margin) >= CLEAR_MARGIN)
-    flip = clear & (mean < 0) & symmetric
-    sign = np.where(flip, -1.0, 1.0)
+    against = np.where(clear, mean < 0, _leans_against_the_votes(votes, item_lean))
+    sign = np.where(against & symmetric, -1.0, 1.0)
     verdicts: list[Verdict] = [
-        "flipped" if turned else "kept" if sure or not symmetric else "undetermined"
-        for turned, sure in zip(flip, clear, strict=True)
+        ("flipped" if turned < 0 else "kept") if sure or not symmetric else "undetermined"
+        for turned, sure in zip(sign, clear, strict=True)
     ]
+    sizes = zip(np.bincount(parts.items, minlength=parts.count), people, total, strict=True)
     reports = tuple(
-        ComponentReport(
-            int(things[k]),
-            int(people[k]),
-            int(total[k]),
-            float(sign[k] * mean[k]),
-            float(sign[k] * margin[k]),
-            verdicts[k],
+        ComponentReport(int(items), int(annotators), int(count), float(turn * level), float(turn * far), verdict)
+        for (items, annotators, count), turn, level, far, verdict in zip(
+            sizes, sign, mean, margin, verdicts, strict=True
         )
-        for k in range(parts.count)
     )
     return Orientation(sign[parts.items], sign[parts.annotators], reports)
+
+
+def _leans_against_the_votes(votes: VoteTable, item_lean: FloatArray) -> NDArray[np.bool_]:
+    """Whether the items of each component lean against their own majorities, taken together."""
+    majority = 2 * votes.item_positives - votes.item_counts
+    agreement = np.bincount(votes.components.items, weights=majority * item_lean, minlength=votes.components.count)
+    return agreement < 0

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.special import ndtri
 
 from softgold.checks import check_positive_int
 from softgold.glad.coordinate import UNIT, Family, Grids, item_factors, vote_chunks
-from softgold.glad.factors import normal_factor
+from softgold.glad.factors import Factor, normal_factor
 from softgold.glad.priors import Prior
 from softgold.glad.summary import INTERVAL, ItemSummary, Pool, quantiles, summarise_exact
 from softgold.softlabels import DifficultySummary, SoftLabels
@@ -20,24 +22,52 @@ __all__ = ["AbilityPosterior", "Posterior", "agreement_with_others"]
 
 FloatArray = NDArray[np.float64]
 
+REFINEMENT = 8
+
 
 @dataclass(frozen=True, eq=False)
 class AbilityPosterior:
-    """Posterior of A annotators' abilities, discrete: probabilities `mass` at `nodes`, both of shape (A, N)."""
+    """Posterior of A annotators' abilities.
 
-    nodes: FloatArray
-    mass: FloatArray
+    Attributes:
+        mean: Posterior mean, shape (A,).
+        sd: Posterior standard deviation, shape (A,).
+        low: Lower end of the 95 % credible interval, shape (A,).
+        high: Upper end, shape (A,).
+        p_adversarial: P(ability < 0), shape (A,).
+        nodes: Points of a discrete representation, shape (A, N).
+        mass: Their probabilities, shape (A, N).
+    """
+
     mean: FloatArray
     sd: FloatArray
+    low: FloatArray
+    high: FloatArray
     p_adversarial: FloatArray
+    nodes: FloatArray
+    mass: FloatArray
 
-    @property
-    def interval(self) -> tuple[FloatArray, FloatArray]:
-        """Ends of the 95 % credible interval, each of shape (A,)."""
-        order = np.argsort(self.nodes, axis=1)
-        nodes, mass = (np.take_along_axis(values, order, axis=1) for values in (self.nodes, self.mass))
-        low, high = quantiles(nodes, mass, INTERVAL)
-        return low, high
+    @classmethod
+    def of(cls, factor: Factor, scale: float, family: Family) -> AbilityPosterior:
+        """Return the posterior in the abilities' own units from whitened factors."""
+        nodes, mass, _ = factor.points
+        if family == "gaussian":
+            reach = float(ndtri(INTERVAL[1])) * factor.sd
+            low, high = factor.mean - reach, factor.mean + reach
+        else:
+            low, high = quantiles(*_refined(nodes, mass), INTERVAL)
+        adversarial = 1 - factor.positive
+        return cls(factor.mean / scale, factor.sd / scale, low / scale, high / scale, adversarial, nodes / scale, mass)
+
+
+def _refined(nodes: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return local nodes and masses, ascending and several times as many, by a spline through the log masses."""
+    order = np.arange(nodes.shape[1])
+    fine = np.linspace(0, order[-1], REFINEMENT * order[-1] + 1)
+    turned = nodes[:, 0] > nodes[:, -1]
+    nodes, mass = np.where(turned[:, None], nodes[:, ::-1], nodes), np.where(turned[:, None], mass[:, ::-1], mass)
+    density = np.exp(CubicSpline(order, np.log(np.maximum(mass, 1e-300)), axis=1)(fine))
+    return CubicSpline(order, nodes, axis=1)(fine), density / density.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +116,13 @@ class Posterior:
 
     def annotators(self) -> pd.DataFrame:
         """Return one row an annotator: ability with interval, P(adversarial), votes, agreement with the others."""
-        low, high = self.abilities.interval
         return pd.DataFrame(
             {
                 "annotator": self.annotator_ids,
                 "ability_mean": self.abilities.mean,
                 "ability_sd": self.abilities.sd,
-                "ability_lo": low,
-                "ability_hi": high,
+                "ability_lo": self.abilities.low,
+                "ability_hi": self.abilities.high,
                 "p_adversarial": self.abilities.p_adversarial,
                 "n_votes": self.annotator_counts,
                 "agreement": self.annotator_agreement,

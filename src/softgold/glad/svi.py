@@ -25,23 +25,33 @@ FloatArray = NDArray[np.float64]
 Init = Literal["coordinate", "consensus", "paper"]
 
 WINDOW = 50
+VOTES_PER_STEP, MOST_PARTICLES = 100_000, 64  # a small table affords several draws a step, and needs them
 ELBO_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Adam's first step size, the steps in which it halves (None: never), the cap, and whether to stop early."""
+    """How the optimisation proceeds.
+
+    Attributes:
+        step_size: Adam's first step size.
+        half_life: Steps in which it halves; None keeps it.
+        max_steps: Cap on the steps.
+        stops_early: Stop when the bound has settled, and average the last parameters.
+        single_draw: One draw a step whatever the size of the table, as the published recipe has it.
+    """
 
     step_size: float
     half_life: float | None
     max_steps: int
     stops_early: bool
+    single_draw: bool = False
 
 
 SCHEDULES: dict[Init, Schedule] = {
     "coordinate": Schedule(0.05, 50, 2_000, True),
     "consensus": Schedule(0.1, 200, 5_000, True),
-    "paper": Schedule(0.1, None, 10_000, False),
+    "paper": Schedule(0.1, None, 10_000, stops_early=False, single_draw=True),
 }
 
 
@@ -89,12 +99,13 @@ def run_svi(
 ) -> NormalFit:
     """Maximise the bound from `start`; the result is in whitened coordinates whichever were used."""
     _check_device(device)
-    with fenced_pyro(seed):
+    with fenced_pyro(seed, votes.n_votes):
         tensors = VoteTensors.of(votes, device)
         begin = _guide_start(start, tensors.vote, whitened)
         decay = 1.0 if schedule.half_life is None else 0.5 ** (1 / schedule.half_life)
         optimiser = ClippedAdam({"lr": schedule.step_size, "lrd": decay, "clip_norm": float("inf")})
-        svi = SVI(model, guide, optimiser, Trace_ELBO())
+        particles = 1 if schedule.single_draw else max(1, min(MOST_PARTICLES, VOTES_PER_STEP // votes.n_votes))
+        svi = SVI(model, guide, optimiser, Trace_ELBO(particles, vectorize_particles=particles > 1))
         batches = item_batches(tensors, batch_items, seed)
         trace: list[float] = []
         average = _TailAverage()
