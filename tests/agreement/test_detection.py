@@ -124,6 +124,17 @@ def test_the_authors_own_alpha_tests(text, expected):
     assert detection_alpha(table, [0.5]).alpha == pytest.approx(expected, abs=5e-5)
 
 
+def test_the_authors_example_of_three_raters():
+    """Apples and bananas, the boxes of the authors' example; their test has the same units and alpha 0.0222."""
+    raters = [
+        [(2, [57, 40, 353, 217.84]), (1, [228, 169, 153, 159]), (1, [136, 173, 127, 147])],
+        [(1, [135, 176, 146, 141]), (1, [229, 171, 152, 159]), (2, [56, 42, 352, 253])],
+        [(1, [113, 163, 272, 181]), (2, [138, 173, 151, 146]), (1, [56, 38, 353, 246])],
+    ]
+    assert units_of([raters]) == [[("2", "2", "1"), ("1", "1", "*"), ("1", "1", "2"), ("*", "*", "1")]]
+    assert detection_alpha(table_of([raters]), [0.5], legacy=True).alpha == 0.0222
+
+
 @st.composite
 def drawn(draw, raters=2, most=6):
     """Boxes on a small canvas, so that they overlap in knots."""
