@@ -8,7 +8,6 @@ nothing of size items x grid is held beyond its chunk.
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from softgold.glad.factors import (
 )
 from softgold.glad.grid import SinhGrid, log_two_cosh_half
 from softgold.glad.priors import Prior, learned_scale, log_hyper_prior
+from softgold.glad.threads import THREADS, worker_pool
 from softgold.votes import VoteTable
 
 __all__ = ["CoordinateState", "Family", "Grids", "ItemChunk", "ItemResult", "VoteChunk", "item_step", "run"]
@@ -42,12 +42,11 @@ UNIT = NormalPrior(0.0, 1.0)
 ITEM_STEP = 0.1
 ABILITY_SCALE, ABILITY_STEP = 0.1, 0.1
 LARGEST_LEARNED_SCALE, TYPICAL_LEARNED_SCALE = 100.0, 10.0
-EXTRAPOLATED_SWEEPS = (4, 6)
+EXTRAPOLATED_SWEEPS = (4, 6, 8)
 LARGEST_STRETCH = 0.5  # in log units
 MOST_VOTES_IN_SINGLE = 256  # an item with more votes gets tables in double precision
 CHUNK_VOTES = 2**15
 ROW_BLOCK = 512
-THREADS = min(4, os.cpu_count() or 1)
 P_TOLERANCE = 1e-3
 ELBO_TOLERANCE = 1e-6
 MAX_SWEEPS = 500
@@ -285,14 +284,14 @@ def run(
     on_sweep: Callable[[CoordinateState], None] = lambda state: None,
 ) -> tuple[CoordinateState, bool]:
     """Sweep until the soft labels and the bound have settled; return the last state and whether they have."""
-    with ThreadPoolExecutor(THREADS) as pool:
+    with worker_pool() as pool:
 
         def advance(state: CoordinateState) -> CoordinateState:
             return sweep(state, chunks, prior, grids, family, pool)
 
         while state.sweep < max_sweeps:
             previous = state.positive
-            state = advance_extrapolated(advance, state, grids.abilities)
+            state = advance_extrapolated(advance, state, prior, grids.abilities)
             on_sweep(state)
             if np.abs(state.positive - previous).max() < P_TOLERANCE and state.settled:
                 return state, True
@@ -300,17 +299,18 @@ def run(
 
 
 def advance_extrapolated(
-    advance: Callable[[CoordinateState], CoordinateState], state: CoordinateState, grid: SinhGrid
+    advance: Callable[[CoordinateState], CoordinateState], state: CoordinateState, prior: Prior, grid: SinhGrid
 ) -> CoordinateState:
     """Sweep once; early on, from abilities stretched to where their growth points, unless that lowers the bound.
 
-    Abilities and difficulties grow together from the consensus, geometrically and slowly: the one slow mode of the
-    ascent. Its rate shows in two successive sweeps.
+    Abilities and the learned scale grow together from the consensus, geometrically and slowly: the one slow mode of
+    the ascent. Its rate shows in two successive sweeps.
     """
     if state.sweep not in EXTRAPOLATED_SWEEPS or len(state.growth) < 2:
         return advance(state)
     before, last = state.growth[-2:]
     rate = np.clip(last / before if before else 0.0, 0.0, 0.9)
     stretch = float(np.exp(np.clip(last * rate / (1 - rate), -LARGEST_STRETCH, LARGEST_STRETCH)))
-    ahead = advance(replace(state, abilities=state.abilities.stretched(stretch, grid)))
+    scale = state.scale * stretch if prior.learned else state.scale
+    ahead = advance(replace(state, abilities=state.abilities.stretched(stretch, grid), scale=scale))
     return ahead if ahead.elbo[-1] >= state.elbo[-1] else advance(state)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,6 +20,7 @@ from softgold.glad.orientation import Orientation, orient
 from softgold.glad.posterior import AbilityPosterior, Posterior, agreement_with_others
 from softgold.glad.priors import Prior, resolve_prior
 from softgold.glad.summary import ItemSummary, Pool, summarise_exact, summarise_normal
+from softgold.glad.threads import worker_pool
 from softgold.readers import read_votes
 from softgold.votes import VoteTable
 
@@ -199,7 +199,7 @@ class _Fitting:
                 return summarise_exact(items.factor, items.eta, items.penalty, coordinate.UNIT, pool)
             return summarise_normal(items.factor.mean, items.factor.sd, pool)
 
-        with ThreadPoolExecutor(coordinate.THREADS) as workers:
+        with worker_pool() as workers:
             parts = list(coordinate.in_order(summary, self.chunks, workers))
         reason = "the soft labels and the bound have settled" if converged else "the cap on sweeps was reached"
         return self._fit(
@@ -212,11 +212,11 @@ class _Fitting:
         from softgold.glad.svi import NormalFit
 
         coupled = state.abilities.table @ self.grids.coupling
-        parts = [
-            coordinate.item_factors(chunk, state.abilities.mean, coupled, self.grids, "free").factor
-            for chunk in self.chunks
-        ]
-        mean, sd = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "sd"))
+        moments = []
+        for chunk in self.chunks:
+            factor = coordinate.item_factors(chunk, state.abilities.mean, coupled, self.grids, "free").factor
+            moments.append((factor.mean, factor.sd))
+        mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))
         return NormalFit(state.abilities.mean, state.abilities.sd, mean, sd, state.scale, (), False)
 
     def _svi_fit(self, start: NormalFit | None, sweeps: int) -> Fit:
