@@ -172,6 +172,8 @@ class TestSearch:
         expected = every[5:35]
         assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(i, j) for _, i, j in expected]
         np.testing.assert_allclose(distance, [d for d, _, _ in expected], atol=1e-12)
+        distances = MatrixSpace.from_function(60, lambda i, j: float(np.linalg.norm(points[i] - points[j])))
+        np.testing.assert_array_equal(second, closest_pairs(distances, 30, exclude=banned)[1])
         by_graph = closest_pairs(EmbeddingSpace.of(points, metric="euclidean", method="hnsw"), 30, exclude=banned)
         np.testing.assert_array_equal(first, by_graph[0])
 

@@ -56,10 +56,20 @@ def test_a_plan_from_beginning_to_end(cli, study):
     assert now["finished"]
     assert now["components"] == {"3": 10}
     assert now["n_rounds"] == number
-    answer = cli("duplicates", "status", study / "plan.json", "--components")
+    answer = cli("duplicates", "status", study / "plan.json", "--table", "components")
     assert answer.out.splitlines()[:2] == ["sample,component,size", "im00,0,3"]
     assert "components: 10 of 3" in answer.err
     assert "if near duplicates of a sample were always nearer" in answer.err
+
+
+@pytest.mark.parametrize("method", ["majority", "mean", "glad"])
+def test_every_aggregator(cli, study, method):
+    propose(cli, study, 1, "--ids", study / "ids.txt")
+    votes = vote(study, "1.csv")
+    assert cli("duplicates", "update", study / "plan.json", votes, "--method", method).code == 0
+    now = json.loads(cli("duplicates", "status", study / "plan.json", "--json", "--quiet").out)
+    truth = pd.read_csv(votes).groupby("item")["vote"].mean() > 0.5
+    assert now["positives"] == [int(truth.sum())]
 
 
 def test_soft_labels_of_any_aggregator(cli, study):
@@ -68,6 +78,21 @@ def test_soft_labels_of_any_aggregator(cli, study):
     pairs.assign(p=0.8)[["item", "p"]].to_csv(study / "soft.csv", index=False)
     state = study / "plan.json"
     assert "0 of" in cli("duplicates", "update", state, "--soft-labels", study / "soft.csv", "--threshold", 0.9).err
+
+
+def test_pairs_that_were_lost_are_written_again(cli, study):
+    propose(cli, study, 1, "--ids", study / "ids.txt")
+    assert cli("duplicates", "status", study / "plan.json", "--table", "pairs", "-o", study / "again.csv").code == 0
+    again, first = pd.read_csv(study / "again.csv"), pd.read_csv(study / "1.csv")
+    pd.testing.assert_frame_equal(again[list(first)], first)
+
+
+def test_distances_themselves(cli, study):
+    points = np.load(study / "x.npy")
+    np.save(study / "x.npy", np.abs(points[:, None] - points[None]).max(axis=2))
+    assert propose(cli, study, 1, "--metric", "precomputed").code == 0
+    pairs = pd.read_csv(study / "1.csv")
+    assert ((pairs["first"] // 3) == (pairs["second"] // 3)).all()
 
 
 def test_an_audit(cli, study):
@@ -104,7 +129,8 @@ def test_an_audit(cli, study):
         (("audit", "plan.json", "-o", "2.csv"), "give --source NAME=FILE"),
         (("audit", "plan.json", "-o", "2.csv", "--source", "x.npy"), "--source must be NAME=FILE"),
         (("audit", "plan.json", "-o", "2.csv", "--sample", "votes.csv", "--votes", "votes.csv"), "is not a table that"),
-        (("status", "plan.json", "--components", "--json"), "ask for one of them"),
+        (("status", "plan.json", "--table", "pairs", "--json"), "ask for one of them"),
+        (("status", "plan.json", "-o", "2.csv"), "say which with --table"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(cli, study, monkeypatch, arguments, message):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MARKER", "register"]
 
 MARKER = "convergence.json"
+MOST_THRESHOLDS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -114,8 +115,11 @@ def parse_thresholds(text: str) -> list[float]:
         if ":" not in text:
             return [float(part) for part in text.split(",")]
         low, step, high = (float(part) for part in text.split(":"))
+        count = round((high - low) / step) + 1
+        if not 1 <= count <= MOST_THRESHOLDS:
+            raise ValueError
         # Rounded, so that 0.6 is 0.6 and not the next number above it.
-        return [round(low + place * step, 10) for place in range(round((high - low) / step) + 1)]
+        return [round(low + place * step, 10) for place in range(count)]
     except (ValueError, ZeroDivisionError, OverflowError):
         raise UsageError(f"--iou must be low:step:high or a list such as 0.5,0.75; got {text!r}") from None
 

@@ -23,22 +23,29 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.duplicates import DuplicatePlan, EmbeddingSpace
-    from softgold.softlabels import SoftLabels
+    from softgold.duplicates import DuplicatePlan, EmbeddingSpace, MatrixSpace, Space
+    from softgold.softlabels import Aggregator, SoftLabels
 
 __all__ = ["register"]
 
 Embeddings = Annotated[
-    Path, typer.Argument(metavar="EMBEDDINGS", help="NumPy file (.npy), one row a sample, or an .npz with one array.")
+    Path,
+    typer.Argument(
+        metavar="EMBEDDINGS", help="NumPy file (.npy, or .npz with one array): one row a sample, or all distances."
+    ),
 ]
 State = Annotated[Path, typer.Option("--state", metavar="FILE", help="Small JSON file that keeps the plan.")]
-MetricOption = Annotated[Literal["cosine", "euclidean"], typer.Option(help="Distance of embeddings.")]
+MetricChoice = Literal["cosine", "euclidean", "precomputed"]
+MetricOption = Annotated[
+    MetricChoice, typer.Option(help="Distance of embeddings; precomputed: the file has the distances themselves.")
+]
+SearchChoice = Literal["auto", "exact", "hnsw"]
 SearchOption = Annotated[
-    Literal["auto", "exact", "hnsw"],
+    SearchChoice,
     typer.Option("--search", help="Exact, or by a graph index for many samples (extra 'duplicates')."),
 ]
-VoteFile = Annotated[str, typer.Argument(metavar="VOTES", help="Votes on the pairs: item, annotator, vote.")]
-MethodOption = Annotated[Literal["majority", "mean"], typer.Option("--method", help="How to aggregate the votes.")]
+MethodChoice = Literal["majority", "mean", "glad"]
+MethodOption = Annotated[MethodChoice, typer.Option("--method", help="How to aggregate the votes.")]
 Threshold = Annotated[float, typer.Option(help="A pair is positive if its soft label is above this.")]
 
 
@@ -106,7 +113,7 @@ def update(
     ] = "error",
     quiet: Quiet = False,
 ) -> None:
-    """Take the votes on the last round back, by majority, by vote share, or as soft labels of any aggregator.
+    """Take back the votes on the last round, through an aggregator, or soft labels of any other.
 
     Votes on earlier rounds may be in the table; only pairs of the last round are answered by them.
     """
@@ -125,10 +132,10 @@ def update(
 def status(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="The plan.")],
     output: OptionalOutput = None,
-    components: Annotated[
-        bool,
-        typer.Option("--components", help="Write the component of each sample as a table: sample, component, size."),
-    ] = False,
+    table: Annotated[
+        Literal["components", "pairs"] | None,
+        typer.Option("--table", help="Write a table: the component of each sample, or all pairs with their answers."),
+    ] = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -136,12 +143,14 @@ def status(
     """Say where a plan stands: rounds, pairs, components by size, and the bound of the assumptions."""
     from softgold import duplicates
 
-    if components and as_json:
-        raise UsageError("--components and --json both print to standard output; ask for one of them")
+    if table is not None and output is None and as_json:
+        raise UsageError("--table without -o and --json both print to standard output; ask for one of them")
+    if table is None and output is not None:
+        raise UsageError("-o says where a table goes; say which with --table components|pairs")
     plan = duplicates.load_plan(state)
     now = duplicates.status(plan)
-    if components:
-        write_or_print(_component_table(plan), output, force=force)
+    if table is not None:
+        write_or_print(_component_table(plan) if table == "components" else plan.questions(), output, force=force)
     if as_json:
         print_json({**vars(now), "sentence": now.sentence})
     for number, (pairs, found) in enumerate(zip(now.pairs, (*now.positives, None), strict=False), start=1):
@@ -222,7 +231,7 @@ def _read_sample(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _load_or_start(state: Path, ids: Path | None, space: EmbeddingSpace) -> DuplicatePlan:
+def _load_or_start(state: Path, ids: Path | None, space: Space) -> DuplicatePlan:
     from softgold import duplicates
 
     if state.exists():
@@ -243,13 +252,12 @@ def _read_ids(path: Path) -> list[str]:
     return names
 
 
-def _space(
-    path: Path, metric: Literal["cosine", "euclidean"], search: Literal["auto", "exact", "hnsw"]
-) -> EmbeddingSpace:
+def _space(path: Path, metric: MetricChoice, search: SearchChoice) -> EmbeddingSpace | MatrixSpace:
     from softgold.arrays import read_array
-    from softgold.duplicates import EmbeddingSpace
+    from softgold.duplicates import EmbeddingSpace, MatrixSpace
 
-    return EmbeddingSpace.of(read_array(path), metric=metric, method=search)
+    array = read_array(path)
+    return MatrixSpace.of(array) if metric == "precomputed" else EmbeddingSpace.of(array, metric=metric, method=search)
 
 
 def _named_file(text: str) -> tuple[str, Path]:
@@ -259,15 +267,22 @@ def _named_file(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _labels(votes: str | None, soft_labels: Path | None, method: Literal["majority", "mean"]) -> SoftLabels:
-    from softgold.baselines import Majority, Mean
+def _labels(votes: str | None, soft_labels: Path | None, method: MethodChoice) -> SoftLabels:
     from softgold.readers import read_soft_labels, read_votes
 
     if (votes is None) == (soft_labels is None):
         raise UsageError("give a table of votes, or --soft-labels FILE")
-    if votes is not None:
-        return (Majority() if method == "majority" else Mean()).aggregate(read_votes(votes))
-    return read_soft_labels(str(soft_labels))
+    return read_soft_labels(str(soft_labels)) if votes is None else _aggregator(method).aggregate(read_votes(votes))
+
+
+def _aggregator(method: MethodChoice) -> Aggregator:
+    from softgold.baselines import Majority, Mean
+
+    if method != "glad":
+        return Majority() if method == "majority" else Mean()
+    from softgold.glad.estimator import GLAD
+
+    return GLAD(engine="coordinate")
 
 
 def _component_table(plan: DuplicatePlan) -> pd.DataFrame:

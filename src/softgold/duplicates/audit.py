@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.checks import check_in_range, check_positive_int
 from softgold.duplicates.neighbours import closest_pairs
 from softgold.duplicates.plan import DuplicatePlan
-from softgold.duplicates.spaces import EmbeddingSpace
+from softgold.duplicates.spaces import EmbeddingSpace, MatrixSpace
 from softgold.errors import InputError
 from softgold.metrics.intervals import wilson_interval
 
@@ -22,7 +22,12 @@ IntArray = NDArray[np.int64]
 
 
 def sample_audit(
-    plan: DuplicatePlan, spaces: Mapping[str, EmbeddingSpace], *, top: int = 5000, per_source: int = 150, seed: int = 0
+    plan: DuplicatePlan,
+    spaces: Mapping[str, EmbeddingSpace | MatrixSpace],
+    *,
+    top: int = 5000,
+    per_source: int = 150,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Draw pairs for people to judge from those that are nearest elsewhere and that the plan never asked.
 

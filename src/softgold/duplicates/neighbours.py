@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.duplicates.spaces import EXACT_UP_TO, EmbeddingSpace, build_index
+from softgold.duplicates.spaces import EXACT_UP_TO, EmbeddingSpace, MatrixSpace, build_index
 
 __all__ = ["closest_pairs"]
 
@@ -19,7 +19,7 @@ _NEIGHBOURS = 32
 
 
 def closest_pairs(
-    space: EmbeddingSpace, count: int, *, exclude: Collection[tuple[int, int]] = ()
+    space: EmbeddingSpace | MatrixSpace, count: int, *, exclude: Collection[tuple[int, int]] = ()
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return the `count` nearest pairs that are not excluded: lower sample, higher sample, distance, nearest first.
 
@@ -32,9 +32,13 @@ def closest_pairs(
         (array([0, 0]), array([1, 2]))
     """
     wanted = count + len(exclude)
-    exact = space.method == "exact" or (space.method == "auto" and len(space) <= EXACT_UP_TO)
-    first, second = _all_pairs(space, wanted) if exact else _graph_pairs(space)
     n = len(space)
+    if isinstance(space, MatrixSpace):
+        first, second = np.triu_indices(n, 1)
+    elif space.method == "exact" or (space.method == "auto" and n <= EXACT_UP_TO):
+        first, second = _all_pairs(space, wanted)
+    else:
+        first, second = _graph_pairs(space)
     banned = np.fromiter((i * n + j for i, j in exclude), dtype=np.int64, count=len(exclude))
     kept = ~np.isin(first * n + second, banned)
     first, second = first[kept], second[kept]
