@@ -104,7 +104,7 @@ class PaperRecipe:
                 pyro.sample(name, dist.Normal(mean, sd))
 
     def run(self, steps: int) -> tuple[NormalFit, float]:
-        """Return the fit in whitened coordinates after `steps`, and the seconds of 10,000 at the pace of the first 100."""
+        """Return the fit in whitened coordinates after `steps`, and the seconds of 10,000 at the pace of 100."""
         best = np.inf
         for threads in sorted({1, torch.get_num_threads()}):  # the recipe gets whichever is faster here
             best = min(best, self._pace(threads))
@@ -285,7 +285,8 @@ def show(rows: list[Row]) -> None:
     """Print the rows as a table, times as ratios to the paper's recipe too."""
     paper = next(row.seconds for row in rows if row.method.startswith("paper"))
     print(
-        f"{'method':<34}{'seconds':>9}{'paper/it':>10}{'ELBO':>12}{'B/vote':>8}{'AUROC':>8}{'acc.':>8}{'log loss':>10}{'Brier':>8}"
+        f"{'method':<34}{'seconds':>9}{'paper/it':>10}{'ELBO':>12}{'B/vote':>8}"
+        f"{'AUROC':>8}{'acc.':>8}{'log loss':>10}{'Brier':>8}"
     )
 
     def cell(value: float | None, form: str, width: int) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from softgold import errors
     from softgold.baselines import Majority, Mean, RatingMean
     from softgold.calibration import calibrate
+    from softgold.evaluation import evaluate
     from softgold.experts import sample_for_experts
     from softgold.glad.estimator import GLAD
     from softgold.glad.fitting import Fit, fit
@@ -40,6 +41,7 @@ __all__ = [
     "VoteTable",
     "calibrate",
     "errors",
+    "evaluate",
     "fit",
     "load_run",
     "load_votes",
@@ -56,6 +58,7 @@ __all__ = [
 _HOMES = {
     "softgold.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.calibration": ("calibrate",),
+    "softgold.evaluation": ("evaluate",),
     "softgold.experts": ("sample_for_experts",),
     "softgold.glad.estimator": ("GLAD",),
     "softgold.glad.fitting": ("Fit", "fit"),

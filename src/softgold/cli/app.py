@@ -34,6 +34,7 @@ COMMANDS = {
     "baseline": "Compute soft labels by majority, vote share or mean rating.",
     "sample-experts": "Draw items for expert review, evenly over the range of soft labels.",
     "calibrate": "Release labels at a threshold that expert labels calibrate.",
+    "evaluate": "Judge models against hard labels and against soft ones.",
     "agreement": "Say how far raters agree: alpha, kappa, percent agreement.",
     "describe": "Say what is in a vote table, and what to be warned of.",
     "simulate": "Draw votes, experts' labels and models' scores with a known truth, and write them to a folder.",

@@ -105,7 +105,7 @@ def run_svi(
         decay = 1.0 if schedule.half_life is None else 0.5 ** (1 / schedule.half_life)
         optimiser = ClippedAdam({"lr": schedule.step_size, "lrd": decay, "clip_norm": float("inf")})
         particles = 1 if schedule.single_draw else max(1, min(MOST_PARTICLES, VOTES_PER_STEP // votes.n_votes))
-        svi = SVI(model, guide, optimiser, Trace_ELBO(particles, vectorize_particles=particles > 1))
+        svi = SVI(model, guide, optimiser, Trace_ELBO(particles, max_plate_nesting=1, vectorize_particles=particles > 1))
         batches = item_batches(tensors, batch_items, seed)
         trace: list[float] = []
         average = _TailAverage()

@@ -30,7 +30,8 @@ def open_source(source: TableLike) -> Source:
     if isinstance(source, pd.DataFrame):
         return FrameSource.of(source)
     if isinstance(source, str) and source == "-":
-        return _open_bytes(sys.stdin.buffer.read(), "standard input")
+        # In pieces, because a signal that comes during one long read waits until it ends.
+        return _open_bytes(b"".join(iter(sys.stdin.buffer.read1, b"")), "standard input")
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source))
     raise UsageError(f"a table must be a path, '-' or a pandas DataFrame, got {type(source).__name__}")
