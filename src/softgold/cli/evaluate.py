@@ -1,0 +1,182 @@
+"""`softgold evaluate`: models against hard and soft labels, with intervals and ranking stability."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from softgold.cli.common import AsJson, Force, ItemColumn, Quiet, Seed, print_json, say
+from softgold.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from softgold.calibration import ReleasedLabels
+    from softgold.evaluation import Evaluation
+    from softgold.softlabels import SoftLabels
+
+__all__ = ["register", "write_evaluation"]
+
+FILES = ("metrics.csv", "evaluation.json")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    scores: Annotated[
+        Path, typer.Option("--scores", metavar="FILE", help="Scores: item and one column a model, or long.")
+    ],
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="Run directory with soft_labels.csv in it.")
+    ] = None,
+    soft_labels: Annotated[
+        Path | None, typer.Option("--soft-labels", metavar="FILE", help="Soft labels of any origin, in place of RUN.")
+    ] = None,
+    soft: Annotated[
+        str,
+        typer.Option(
+            "--soft", metavar="COLUMN", help="Column that serves as soft label: p, p_calibrated, expected_vote, ..."
+        ),
+    ] = "p",
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels", metavar="FILE", help="Hard labels: item, label. Else labels.csv of RUN, else p >= 0.5."
+        ),
+    ] = None,
+    task_col: Annotated[
+        str | None, typer.Option("--task-col", metavar="NAME", help="Column with the task of each item.")
+    ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", metavar="FILE", help="Table with item and task; else items.csv beside the data."),
+    ] = None,
+    item_col: ItemColumn = None,
+    k: Annotated[list[int] | None, typer.Option("--k", help="Length of a list for P@k; may be repeated.")] = None,
+    missing: Annotated[
+        Literal["error", "drop"], typer.Option(help="What to do about items that a model has no score for.")
+    ] = "error",
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Go on without scores of items that have no soft label.")
+    ] = False,
+    bootstrap: Annotated[int, typer.Option(help="Item resamples for the intervals.")] = 2000,
+    annotation_bootstrap: Annotated[int, typer.Option(help="Vote resamples for the stability; 0 for none.")] = 1000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder to write to; RUN, or the current one without it."),
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge models against hard labels and against soft ones.
+
+    Prints ordinary metrics beside soft ones and writes metrics.csv and evaluation.json.
+    """
+    from softgold.evaluation import evaluate as run_evaluation
+    from softgold.evaluation.metrics import LENGTHS
+    from softgold.readers import read_scores
+
+    folder = _check_paths(run, soft_labels, output, force)
+    table, column, released = _read_soft(run, soft_labels, soft, item_col)
+    result = run_evaluation(
+        table,
+        read_scores(scores, item=item_col, missing="keep"),
+        soft=column,
+        labels=released if labels is None else _read_hard(labels),
+        tasks=_read_tasks(task_col, items, [run, scores.parent], item_col),
+        k=LENGTHS if k is None else k,
+        missing=missing,
+        ignore_unknown=ignore_unknown,
+        bootstrap=bootstrap,
+        annotation_bootstrap=annotation_bootstrap,
+        level=level,
+        seed=seed,
+        workers=os.cpu_count() or 1,
+    )
+    write_evaluation(result, folder, soft=soft, force=force)
+    if as_json:
+        print_json(result.to_dict())
+    elif not quiet:
+        from softgold.cli.evaluation_tables import print_evaluation
+
+        print_evaluation(result, soft)
+        say(f"written: {', '.join(str(folder / name) for name in FILES)}")
+
+
+def write_evaluation(result: Evaluation, folder: Path, *, soft: str, force: bool) -> None:
+    """Write metrics.csv and evaluation.json into a folder that exists."""
+    from softgold import __version__
+    from softgold.output import update_directory, write_json, write_table
+
+    with update_directory(folder, FILES, force=force) as temporary:
+        write_table(result.to_frame(), temporary / "metrics.csv")
+        write_json({"softgold": __version__, **result.to_dict(), "soft": soft}, temporary / "evaluation.json")
+
+
+def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None, force: bool) -> Path:
+    """Return the folder to write to."""
+    from softgold.output import check_target
+
+    if (run is None) == (soft_labels is None):
+        raise UsageError("give a run directory or --soft-labels FILE, one of the two")
+    if run is not None and not (run / "soft_labels.csv").is_file():
+        raise InputError(f"{run} is not a run directory: it has no soft_labels.csv; 'softgold fit' makes one")
+    folder = output or run or Path()
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; make it first, the results are written into it")
+    for name in FILES:
+        check_target(folder / name, force=force)
+    return folder
+
+
+def _read_soft(
+    run: Path | None, soft_labels: Path | None, soft: str, item: str | None
+) -> tuple[SoftLabels, str, ReleasedLabels | None]:
+    """Return the table, the column of it that serves as soft label, and the released labels of a calibrated run."""
+    from softgold.evaluation import read_labels
+    from softgold.evaluation.labels import SOFT_COLUMNS
+    from softgold.readers import read_soft_labels
+
+    if run is None:
+        # In a table of another origin any column can be the soft label.
+        return read_soft_labels(str(soft_labels), item=item, p=soft), "p", None
+    if soft not in SOFT_COLUMNS:
+        raise UsageError(f"--soft must be one of {', '.join(SOFT_COLUMNS)} for a run directory; got {soft!r}")
+    file = run / "labels.csv"
+    released = read_labels(file) if file.is_file() else None
+    if soft == "p_calibrated" and released is None:
+        raise InputError(f"{run} has no p_calibrated, because it has no labels.csv; 'softgold calibrate' makes both")
+    return read_soft_labels(run / "soft_labels.csv"), soft, released
+
+
+def _read_hard(path: Path) -> pd.Series:
+    """Read hard labels, one an item."""
+    import pandas as pd
+
+    from softgold.readers import read_experts
+
+    labels = read_experts(path)
+    if len(labels.expert_ids) > 1:
+        raise InputError(f"{path} has labels of {len(labels.expert_ids)} experts; hard labels need one row an item")
+    return pd.Series(labels.labels, index=labels.item_ids[labels.item_codes])
+
+
+def _read_tasks(task: str | None, items: Path | None, folders: list[Path | None], item: str | None) -> pd.Series | None:
+    from softgold.evaluation import read_tasks
+
+    if task is None:
+        return None if items is None else read_tasks(items, item=item)
+    beside = [folder / "items.csv" for folder in folders if folder is not None]
+    found = items or next((path for path in beside if path.is_file()), None)
+    if found is None:
+        raise UsageError("--task-col needs a table with the tasks: give --items FILE with item and task")
+    return read_tasks(found, item=item, task=task)

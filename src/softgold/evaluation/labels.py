@@ -1,0 +1,136 @@
+"""Hard labels and tasks of an evaluation: read from files, or taken from what the caller has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from softgold.calibration import ReleasedLabels
+from softgold.checks import as_finite, check_choice, check_same_length
+from softgold.errors import InputError, UsageError
+from softgold.readers import TableLike
+from softgold.readers.base import Source, cell_error, shorten
+from softgold.readers.cells import code_ids, parse_numbers
+from softgold.readers.columns import ITEM, find_column, find_optional
+from softgold.readers.sources import open_source
+from softgold.softlabels import SoftLabels
+
+__all__ = ["SOFT_COLUMNS", "GivenLabels", "HardLabels", "hard_labels", "read_labels", "read_tasks", "soft_values"]
+
+FloatArray = NDArray[np.float64]
+GivenLabels = ReleasedLabels | pd.Series | ArrayLike | None
+SOFT_COLUMNS = ("p", "p_calibrated", "expected_vote", "mean_vote")
+HALF = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class HardLabels:
+    """Hard labels 0 and 1 of every item, shape (I,), NaN where there is none, and in words where they come from."""
+
+    values: FloatArray
+    source: str
+
+
+def hard_labels(soft_labels: SoftLabels, given: GivenLabels) -> HardLabels:
+    """Return the hard labels to judge against, in the order of the soft labels.
+
+    Args:
+        soft_labels: Soft labels of I items.
+        given: The labels of a calibration; a series of 0 and 1 indexed by item; an array of shape (I,); or None for the
+            column `label` of the soft labels where they have one, else p >= 0.5.
+    """
+    if isinstance(given, ReleasedLabels):
+        by_item = pd.Series(given.label, index=given.item_ids)
+        return HardLabels(_aligned(by_item, soft_labels), f"labels released at p >= {given.threshold:.4f}")
+    if isinstance(given, pd.Series):
+        return HardLabels(_aligned(given, soft_labels), "labels given")
+    if given is not None:
+        values = _binary(as_finite(given, "labels"))
+        check_same_length(len(soft_labels), labels=values)
+        return HardLabels(values, "labels given")
+    if soft_labels.label is not None:
+        return HardLabels(soft_labels.label.astype(np.float64), "column label of the soft labels")
+    return HardLabels((soft_labels.p >= HALF).astype(np.float64), "p >= 0.5")
+
+
+def soft_values(soft_labels: SoftLabels, given: GivenLabels, soft: str) -> FloatArray:
+    """Return the column that serves as soft label, shape (I,); NaN where an item has none."""
+    check_choice(soft, SOFT_COLUMNS, "soft")
+    if soft != "p_calibrated":
+        return np.asarray(getattr(soft_labels, soft), dtype=np.float64)
+    if not isinstance(given, ReleasedLabels):
+        raise UsageError("soft='p_calibrated' needs the labels of a calibration: labels=softgold.calibrate(...).labels")
+    by_item = pd.Series(given.p_calibrated, index=given.item_ids)
+    return np.asarray(by_item.reindex(soft_labels.item_ids), dtype=np.float64)
+
+
+def read_labels(source: TableLike) -> ReleasedLabels:
+    """Read `labels.csv`, as a calibration writes it.
+
+    >>> frame = pd.DataFrame({"item": ["x"], "label": [1], "p": [0.8], "p_calibrated": [0.6], "threshold": [0.7]})
+    >>> read_labels(frame).p_calibrated.tolist()
+    [0.6]
+    """
+    table = open_source(source)
+    items = find_column(table, ITEM)
+    ids = code_ids(table, items, table.load([items])[0])
+    _refuse_repeats(table, items, ids.codes)
+    label, p, mapped, threshold = (_numbers(table, name) for name in ("label", "p", "p_calibrated", "threshold"))
+    return ReleasedLabels(ids.index(), _binary(label).astype(np.int8), p, mapped, float(threshold[0]))
+
+
+def read_tasks(source: TableLike, *, item: str | None = None, task: str = "task") -> pd.Series:
+    """Read which task each item belongs to, as in `items.csv`.
+
+    Args:
+        source: A path, `-` or a data frame.
+        item: Name of the item column, where it is not one of the common names.
+        task: Name of the column with the tasks.
+
+    Returns:
+        The tasks as text, indexed by item.
+
+    >>> read_tasks(pd.DataFrame({"item": ["x1", "y1"], "task": ["x", "y"]})).to_dict()
+    {'x1': 'x', 'y1': 'y'}
+    """
+    table = open_source(source)
+    tasks = find_column(table, ("task",), task)
+    # The task itself may have one of the names that an item column has.
+    names = tuple(name for name in ITEM if name != table.columns[tasks].strip().casefold())
+    items = find_column(table, names, item)
+    columns = table.load([items, tasks])
+    ids, kinds = code_ids(table, items, columns[0]), code_ids(table, tasks, columns[1])
+    _refuse_repeats(table, items, ids.codes)
+    return pd.Series(kinds.index()[kinds.codes], index=ids.index()[ids.codes], name="task")
+
+
+def _numbers(table: Source, name: str) -> FloatArray:
+    column = find_optional(table, (name,))
+    if column is None:
+        raise InputError(f"{table.name} has no column {name}; 'softgold calibrate' writes it")
+    return parse_numbers(table, column, table.load([column])[0], name)
+
+
+def _refuse_repeats(table: Source, column: int, codes: NDArray[np.int32]) -> None:
+    repeated = pd.Series(codes).duplicated().to_numpy()
+    if repeated.any():
+        raise cell_error(table, int(repeated.argmax()), column, "the item is here twice")
+
+
+def _binary(values: FloatArray) -> FloatArray:
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        at = int(bad.argmax())
+        raise InputError(f"a hard label must be 0 or 1, got {values[at]:g} at position {at}")
+    return values
+
+
+def _aligned(by_item: pd.Series, soft_labels: SoftLabels) -> FloatArray:
+    if by_item.index.has_duplicates:
+        twice = by_item.index[by_item.index.duplicated()][0]
+        raise InputError(f"item {shorten(twice)} has two hard labels")
+    _binary(as_finite(by_item.to_numpy(), "labels"))
+    return np.asarray(by_item.reindex(soft_labels.item_ids), dtype=np.float64)
