@@ -157,6 +157,20 @@ class TestModifiedMap:
         one_sided = modified_map(table_of(nothing, {"0": A["0"]}), [0.5])
         assert (one_sided.first_truth[0], one_sided.second_truth[0], one_sided.mean[0]) == (-1.0, 0.0, 0.0)
 
+    @pytest.mark.parametrize("confidence", ["tied", "coco"])
+    def test_a_pair_at_the_threshold_matches(self, confidence):
+        table = table_of({"0": [(1, [0, 0, 10, 10])]}, {"0": [(1, [0, 0, 10, 5])]})
+        assert modified_map(table, [0.5], confidence=confidence).map == pytest.approx(1.0)
+        assert modified_map(table, [0.5 + 1e-9], confidence=confidence).map == 0.0
+
+    def test_after_a_thousand_annotations_coco_looks_no_further(self):
+        far = [(1, [30.0 * i, 0, 10, 10]) for i in range(1, 1003)]
+        a, b = {"0": [(1, [0, 0, 10, 10])]}, {"0": [*far, (1, [0, 0, 10, 10])]}
+        result = modified_map(table_of(a, b), [0.5], confidence="coco")
+        np.testing.assert_allclose(result.first_truth, coco_precision(a, b, [0.5]), atol=1e-6)
+        assert result.first_truth[0] == 0.0
+        assert modified_map(table_of(a, b), [0.5]).first_truth[0] == pytest.approx(1 / 1003)
+
     def test_three_raters_are_refused(self):
         table = DetectionTable.from_boxes({"x": {"A": [], "B": [], "C": []}})
         with pytest.raises(InputError, match="image 'x' has 3 raters"):

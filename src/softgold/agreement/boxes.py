@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.agreement.ranges import expand_ranges, split_by_size
 from softgold.errors import InputError
 
 __all__ = ["DetectionTable", "Overlaps", "box_iou", "find_overlaps"]
@@ -225,10 +226,8 @@ def find_overlaps(table: DetectionTable) -> Overlaps:
         return Overlaps(*mask_overlaps(table.masks, table.image, table.rater))
     partners, start = _later_partners(table)
     parts = []
-    for rows in _chunks(partners):
-        first = np.repeat(rows, partners[rows])
-        within = np.arange(len(first)) - np.repeat(np.cumsum(partners[rows]) - partners[rows], partners[rows])
-        second = start[first] + within
+    for rows in split_by_size(partners, _CHUNK_PAIRS):
+        first, second = expand_ranges(rows, start, partners)
         iou = box_iou(table.boxes[first], table.boxes[second])
         hit = iou > 0
         parts.append((first[hit], second[hit], iou[hit]))
@@ -281,11 +280,3 @@ def _later_partners(table: DetectionTable) -> tuple[IntArray, IntArray]:
     start = np.searchsorted(groups, groups, side="right")
     end = np.searchsorted(table.image, table.image, side="right")
     return end - start, start
-
-
-def _chunks(partners: IntArray) -> list[IntArray]:
-    if not len(partners):
-        return []
-    parts = np.cumsum(partners) // _CHUNK_PAIRS
-    cuts = np.flatnonzero(np.diff(parts)) + 1
-    return np.split(np.arange(len(partners)), cuts)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.agreement.boxes import DetectionTable, Overlaps, box_iou
+from softgold.agreement.ranges import expand_ranges, split_by_size
 
 __all__ = ["Merges", "find_merges"]
 
@@ -74,11 +75,9 @@ def _near_boxes(table: DetectionTable, threshold: float) -> tuple[IntArray, IntA
     start = np.searchsorted(table.image * 2 + slot, table.image * 2 + 1 - slot, side="left")
     end = np.searchsorted(table.image * 2 + slot, table.image * 2 + 1 - slot, side="right")
     count = end - start
-    kept = []
-    for rows in np.split(np.arange(len(table)), np.flatnonzero(np.diff(np.cumsum(count) // _CHUNK_PAIRS)) + 1):
-        single = np.repeat(rows, count[rows])
-        before = np.repeat(np.cumsum(count[rows]) - count[rows], count[rows])
-        part = start[single] + np.arange(len(single)) - before
+    kept = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    for rows in split_by_size(count, _CHUNK_PAIRS):
+        single, part = expand_ranges(rows, start, count)
         near = _could_reach(table.boxes[single], table.boxes[part], threshold)
         kept.append((single[near], part[near]))
     return np.concatenate([pair[0] for pair in kept]), np.concatenate([pair[1] for pair in kept])
@@ -105,10 +104,10 @@ def _combine(table: DetectionTable, single: IntArray, part: IntArray) -> tuple[I
     order = np.lexsort((part, table.category[part], single))
     single, part = single[order], part[order]
     group = single * max(table.n_categories, 1) + table.category[part]
-    later = np.searchsorted(group, group, side="right") - np.arange(len(group)) - 1
-    first = np.repeat(np.arange(len(group)), later)
-    offset = np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
-    return part[first], part[first + 1 + offset], single[first]
+    place = np.arange(len(group))
+    later = np.searchsorted(group, group, side="right") - place - 1
+    one, two = expand_ranges(place, place + 1, later)
+    return part[one], part[two], single[one]
 
 
 def _enclosing_iou(boxes: FloatArray, one: IntArray, two: IntArray, other: IntArray) -> FloatArray:
