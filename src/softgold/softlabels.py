@@ -42,6 +42,11 @@ def binary_entropy(p: FloatArray) -> FloatArray:
     return entr(p) + entr(1.0 - p)
 
 
+def _whole_if_possible(counts: FloatArray) -> NDArray[np.float64] | NDArray[np.int64]:
+    """Return counts as integers unless repeats were averaged to fractions, or a count is not known."""
+    return counts.astype(np.int64) if np.array_equal(counts, np.rint(counts)) else counts
+
+
 @dataclass(frozen=True, eq=False)
 class DifficultySummary:
     """Posterior of each item's signed difficulty b: mean, sd and a 95 % credible interval, each of shape (I,)."""
@@ -116,7 +121,7 @@ class SoftLabels:
             "b_lo": b.low,
             "b_hi": b.high,
             "n_votes": self.n_votes,
-            "n_positive": self.n_positive,
+            "n_positive": _whole_if_possible(self.n_positive),
             "mean_vote": self.mean_vote,
             "majority": self.majority,
             "uncertainty": self.uncertainty,

@@ -131,10 +131,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """
     if not path.is_file():
         raise StorageError(f"{path} is not there; is {path.parent} a run of 'softgold fit'?")
+    if not zipfile.is_zipfile(path):
+        raise StorageError(f"{path} is damaged or not ours: it is not an .npz archive")
     try:
         with np.load(path, allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise ValueError("it holds one array, not several")
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise StorageError(f"{path} is damaged or not ours: {_cause(error)}") from None
