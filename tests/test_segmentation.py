@@ -5,7 +5,16 @@ import pandas as pd
 import pytest
 
 from softgold.errors import DataWarning, InputError, UsageError
-from softgold.metrics import dice, generalized_energy_distance, ncc, rater_variance
+from softgold.metrics import (
+    aurc,
+    average_calibration_error,
+    dice,
+    excess_aurc,
+    generalized_energy_distance,
+    ncc,
+    platt_scaling,
+    rater_variance,
+)
 from softgold.segmentation import (
     AGGREGATIONS,
     MEASURES,
@@ -112,6 +121,31 @@ class TestStudy:
         assert row["patch_predictive"] == pytest.approx(aggregate_patch(parts.predictive_entropy).total)
         above = parts.expected_entropy[parts.expected_entropy >= study.thresholds["aleatoric"]]
         assert row["threshold_aleatoric"] == pytest.approx(above.mean())
+
+    def test_the_tasks_follow_from_the_cases(self, study):
+        for split, rows in study.cases.groupby("split"):
+            risk, score = 1 - rows["dice"], rows["patch_predictive"]
+            options = {"measure": "predictive", "aggregation": "patch", "split": split}
+            assert study.value("aurc", **options) == pytest.approx(aurc(risk, -score))
+            assert study.value("e-aurc", **options) == pytest.approx(excess_aurc(risk, -score))
+            assert study.value("ace", measure="epistemic", split=split) == pytest.approx(rows["ace_epistemic"].mean())
+            assert study.value("dice", split=split) == pytest.approx(rows["dice"].mean())
+
+    def test_calibration_is_platt_on_the_validation_pixels(self, toy, study):
+        def pixels(path):
+            with np.load(path) as arrays:
+                samples, masks = arrays["probabilities"], arrays["masks"]
+            right = (masks == (samples.mean(axis=0)[1] > 0.5)).mean(axis=0)
+            return right.ravel(), entropy_decomposition(np.moveaxis(samples, 1, -1)).predictive_entropy.ravel()
+
+        right, uncertainty = (
+            np.concatenate(part) for part in zip(*map(pixels, toy.glob("validation*.npz")), strict=True)
+        )
+        platt = platt_scaling(right, -uncertainty)
+        assert study.platt["predictive"].a == pytest.approx(platt.a)
+        right, uncertainty = pixels(toy / "shifted001.npz")
+        expected = average_calibration_error(right, platt.transform(-uncertainty))
+        assert study.cases.set_index("case").loc["shifted001", "ace_predictive"] == pytest.approx(expected)
 
     def test_the_ncc_of_raters_who_agree_is_undefined_and_counted(self, study):
         row = study.tasks[(study.tasks["metric"] == "ncc") & (study.tasks["split"] == "iid")].iloc[0]

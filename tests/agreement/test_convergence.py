@@ -117,6 +117,21 @@ class TestModifiedMap:
         np.testing.assert_allclose(result.first_truth, coco_precision(a, b, IOU_THRESHOLDS), atol=1e-6)
         np.testing.assert_allclose(result.second_truth, coco_precision(b, a, IOU_THRESHOLDS), atol=1e-6)
 
+    @pytest.mark.parametrize("seed", range(8))
+    def test_pycocotools_gives_the_same_where_boxes_tie(self, seed):
+        rng = np.random.default_rng(seed)
+        images = {
+            image: {
+                rater: [(int(rng.integers(2)), [*rng.integers(0, 3, 2).tolist(), 4, 4]) for _ in range(8)]
+                for rater in "AB"
+            }
+            for image in range(10)
+        }
+        a, b = ({image: raters[rater] for image, raters in images.items()} for rater in "AB")
+        result = modified_map(DetectionTable.from_boxes(images), confidence="coco")
+        np.testing.assert_allclose(result.first_truth, coco_precision(a, b, IOU_THRESHOLDS), atol=1e-6)
+        np.testing.assert_allclose(result.second_truth, coco_precision(b, a, IOU_THRESHOLDS), atol=1e-6)
+
     def test_pycocotools_gives_the_same_overlaps(self):
         from pycocotools import mask
 

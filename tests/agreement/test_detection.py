@@ -171,6 +171,39 @@ def test_alpha_is_that_of_the_units(images, threshold):
         assert result.pooled[0] == pytest.approx(alpha_of_units(together), abs=1e-9)
 
 
+def plain_units(raters, threshold):
+    """Link rater after rater, one image, one Hungarian assignment a pair of raters."""
+    units = [{0: box} for box in raters[0]]
+    for new, drawn_by_new in enumerate(raters[1:], start=1):
+        left = list(drawn_by_new)
+        for earlier in range(new):
+            open_units = [unit for unit in units if earlier in unit and new not in unit]
+            if not open_units or not left:
+                continue
+            a = np.array([unit[earlier][1] for unit in open_units], dtype=float)
+            b = np.array([box for _, box in left], dtype=float)
+            iou = box_iou(np.repeat(a, len(b), axis=0), np.tile(b, (len(a), 1))).reshape(len(a), len(b))
+            gated = np.where(iou > threshold, iou, 0.0)
+            pairs = [
+                (i, j) for i, j in zip(*linear_sum_assignment(gated, maximize=True), strict=True) if gated[i, j] > 0
+            ]
+            for i, j in pairs:
+                open_units[i][new] = left[j]
+            left = [box for j, box in enumerate(left) if j not in {j for _, j in pairs}]
+        units += [{new: box} for box in left]
+    return [tuple(unit[r][0] if r in unit else FILLER for r in range(len(raters))) for unit in units]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_many_raters_are_linked_one_after_the_other(seed):
+    rng = np.random.default_rng(seed)
+    raters = [
+        [(f"{rater}{i}", [*rng.uniform(0, 8, 2), *rng.uniform(3, 8, 2)]) for i in range(rng.integers(0, 7))]
+        for rater in range(4)
+    ]
+    assert units_of([raters], 0.3)[0] == plain_units(raters, 0.3)
+
+
 @given(drawn(raters=3))
 def test_a_rater_who_agrees_with_himself_scores_one(raters):
     apart = [(label, [20.0 * i, 0.0, *box[2:]]) for i, (label, box) in enumerate(raters[0])]

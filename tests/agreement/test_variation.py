@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgold.agreement.boxes import DetectionTable, box_iou
+from softgold.agreement.boxes import DetectionTable, box_iou, find_overlaps
+from softgold.agreement.merges import find_merges
 from softgold.agreement.variation import TYPES, variation_types
 from softgold.errors import InputError, UsageError
 
@@ -98,6 +99,32 @@ def test_the_plain_procedure_gives_the_same(a, b, threshold):
     total = variation_types(table_of(a, b), [threshold]).total()
     order = ("correct", "merge", "wrong_class", "merge_wrong_class", "missing")
     assert [total[name] for name in order] == plain(a, b, threshold)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
+def test_no_merge_is_overlooked(threshold):
+    """Every two of a rater and category against every one of the other rater, by brute force."""
+    rng = np.random.default_rng(0)
+    images = {
+        image: {
+            rater: [(int(rng.integers(2)), [*rng.uniform(0, 9, 2), *rng.uniform(0.2, 9, 2)]) for _ in range(7)]
+            for rater in "AB"
+        }
+        for image in range(60)
+    }
+    table = DetectionTable.from_boxes(images)
+    found = {tuple(rows) for rows in find_merges(table, find_overlaps(table), threshold).rows.tolist()}
+    expected = set()
+    for k in range(len(table)):
+        parts = np.flatnonzero((table.image == table.image[k]) & (table.rater != table.rater[k]))
+        for i, j in combinations(parts.tolist(), 2):
+            low = np.minimum(table.boxes[i, :2], table.boxes[j, :2])
+            high = np.maximum(*(table.boxes[row, :2] + table.boxes[row, 2:] for row in (i, j)))
+            iou = box_iou(np.concatenate([low, high - low])[None], table.boxes[[k]])[0]
+            if table.category[i] == table.category[j] and iou >= threshold:
+                expected.add((k, i, j))
+    assert len(expected) >= 5
+    assert found == expected
 
 
 @given(drawn, drawn)
