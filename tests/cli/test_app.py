@@ -131,7 +131,7 @@ def test_interrupted_at_work(tmp_path: Path, number: signal.Signals, code: int) 
         process.stdin.write(b"item,annotator,vote\n" * 50_000)
         process.stdin.flush()
         process.send_signal(number)
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=30) == code
         assert b"Traceback" not in process.stderr.read()
     assert list(tmp_path.iterdir()) == []
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -30,11 +31,18 @@ def open_source(source: TableLike) -> Source:
     if isinstance(source, pd.DataFrame):
         return FrameSource.of(source)
     if isinstance(source, str) and source == "-":
-        # In pieces, because a signal that comes during one long read waits until it ends.
-        return _open_bytes(b"".join(iter(sys.stdin.buffer.read1, b"")), "standard input")
+        return _open_bytes(_read_interruptibly(sys.stdin.buffer), "standard input")
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source))
     raise UsageError(f"a table must be a path, '-' or a pandas DataFrame, got {type(source).__name__}")
+
+
+def _read_interruptibly(stream: Any) -> bytes:
+    """Read a buffered stream to its end in pieces: Python looks for Ctrl-C between them, not within one long read."""
+    pieces = []
+    while piece := stream.read1(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _open_path(path: Path) -> Source:
