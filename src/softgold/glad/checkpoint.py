@@ -35,6 +35,7 @@ def save_checkpoint(path: Path, state: CoordinateState, settings: FitSettings, d
         "positive": state.positive,
         "elbo": np.array(state.elbo),
         "growth": np.array(state.growth),
+        "change": np.array(state.change),
         "owner": _owner(settings, digest),
     }
     with atomic_file(path, force=True) as temporary:
@@ -63,6 +64,7 @@ def load_checkpoint(path: Path, settings: FitSettings, digest: str) -> Coordinat
             arrays["positive"],
             tuple(arrays["elbo"].tolist()),
             tuple(arrays["growth"].tolist()),
+            float(arrays["change"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, StorageError):

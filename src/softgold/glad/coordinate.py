@@ -52,6 +52,11 @@ ELBO_TOLERANCE = 1e-6
 MAX_SWEEPS = 500
 
 
+def largest_scale(prior: Prior) -> float:
+    """Return the largest difficulty scale that is learned; the product of both scales is what the votes can tell."""
+    return LARGEST_LEARNED_SCALE / prior.ability_scale
+
+
 @dataclass(frozen=True)
 class Grids:
     """The two grids of a fit and h on their product.
@@ -71,10 +76,9 @@ class Grids:
         def reach(most_votes: int) -> float:
             return math.sqrt(2 * (most_votes * math.log(2) + 20))
 
-        scale = LARGEST_LEARNED_SCALE if prior.difficulty_scale is None else prior.difficulty_scale
-        abilities = prior.whitened_abilities(scale)
+        abilities = prior.whitened_abilities(prior.difficulty_scale or largest_scale(prior))
         # h(c b) bends where b is about 1/c, and a vague prior admits abilities of the order of its scale.
-        typical = abilities if prior.difficulty_scale else prior.whitened_abilities(TYPICAL_LEARNED_SCALE)
+        typical = prior.whitened_abilities(prior.difficulty_scale or TYPICAL_LEARNED_SCALE / prior.ability_scale)
         finest = min(0.1, 3 / (abs(typical.mean) + typical.sd))
         items = SinhGrid.reaching(reach(int(votes.item_counts.max())), scale=finest, step=ITEM_STEP)
         furthest = abs(abilities.mean) + abilities.sd * reach(int(votes.annotator_counts.max()))
@@ -180,6 +184,7 @@ class CoordinateState:
         positive: P(b > 0) of each item after the last sweep, shape (I,).
         elbo: Evidence lower bound after each sweep's item step; the first sweep has none, since it starts at a point.
         growth: Change of the log root mean square ability, annotators counted by their votes, in each sweep.
+        change: Largest change of P(b > 0) in the last sweep.
     """
 
     sweep: int
@@ -188,17 +193,24 @@ class CoordinateState:
     positive: FloatArray
     elbo: tuple[float, ...]
     growth: tuple[float, ...] = ()
+    change: float = math.inf
 
     @property
     def settled(self) -> bool:
-        """Whether the last sweep left the bound where it was."""
-        return len(self.elbo) > 1 and abs(self.elbo[-1] - self.elbo[-2]) <= ELBO_TOLERANCE * abs(self.elbo[-1])
+        """Whether the last sweep left the soft labels and the bound where they were."""
+        if self.change >= P_TOLERANCE or len(self.elbo) < 2:
+            return False
+        return abs(self.elbo[-1] - self.elbo[-2]) <= ELBO_TOLERANCE * abs(self.elbo[-1])
 
 
 def start_state(votes: VoteTable, prior: Prior, grids: Grids) -> CoordinateState:
-    """Return the consensus start: every annotator at whitened ability 1, which weighs all votes alike."""
+    """Return the consensus start: every annotator at whitened ability 1, which weighs all votes alike.
+
+    A prior that expects adversaries starts them at -1: the sweeps do not cross from one sign to the other.
+    """
     ones = np.ones(votes.n_annotators)
-    abilities = replace(normal_factor(ones, 1e-6 * ones, grids.abilities), entropy=np.full(len(ones), -np.inf))
+    level = -ones if prior.ability_mean < 0 else ones
+    abilities = replace(normal_factor(level, 1e-6 * ones, grids.abilities), entropy=np.full(len(ones), -np.inf))
     return CoordinateState(0, abilities, prior.starting_scale, votes.item_shares, ())
 
 
@@ -244,11 +256,12 @@ def sweep(
     scale = state.scale
     if prior.learned:
         scale = learned_scale(prior, scale, len(eta), float(abilities.mean.sum()), float(abilities.second.sum()))
-        scale = min(scale, LARGEST_LEARNED_SCALE)
+        scale = min(scale, largest_scale(prior))
     elbo = (*state.elbo, bound) if np.isfinite(bound) else state.elbo
     activity = tables.sum(axis=1)  # every item's table adds up to 1, so this is the votes of each annotator
     growth = 0.5 * float(np.log((activity @ abilities.second) / (activity @ state.abilities.second)))
-    return CoordinateState(state.sweep + 1, abilities, scale, positive, elbo, (*state.growth, growth))
+    change = float(np.abs(positive - state.positive).max())
+    return CoordinateState(state.sweep + 1, abilities, scale, positive, elbo, (*state.growth, growth), change)
 
 
 def ability_bound(abilities: Factor, ability_prior: NormalPrior, prior: Prior, scale: float) -> float:
@@ -289,13 +302,10 @@ def run(
         def advance(state: CoordinateState) -> CoordinateState:
             return sweep(state, chunks, prior, grids, family, pool)
 
-        while state.sweep < max_sweeps:
-            previous = state.positive
+        while state.sweep < max_sweeps and not state.settled:
             state = advance_extrapolated(advance, state, prior, grids.abilities)
             on_sweep(state)
-            if np.abs(state.positive - previous).max() < P_TOLERANCE and state.settled:
-                return state, True
-    return state, False
+    return state, state.settled
 
 
 def advance_extrapolated(
@@ -311,6 +321,6 @@ def advance_extrapolated(
     before, last = state.growth[-2:]
     rate = np.clip(last / before if before else 0.0, 0.0, 0.9)
     stretch = float(np.exp(np.clip(last * rate / (1 - rate), -LARGEST_STRETCH, LARGEST_STRETCH)))
-    scale = state.scale * stretch if prior.learned else state.scale
+    scale = min(state.scale * stretch, largest_scale(prior)) if prior.learned else state.scale
     ahead = advance(replace(state, abilities=state.abilities.stretched(stretch, grid), scale=scale))
     return ahead if ahead.elbo[-1] >= state.elbo[-1] else advance(state)
