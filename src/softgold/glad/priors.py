@@ -109,7 +109,7 @@ def learned_scale(prior: Prior, scale: float, count: int, first: float, second: 
     t = np.log(scale)
     for _ in range(100):
         gradient = -count + square * np.exp(-2 * t) - cross * np.exp(-t) - (t - centre) / HYPER_SIGMA**2
-        curvature = -2 * square * np.exp(-2 * t) + abs(cross) * np.exp(-t) - 1 / HYPER_SIGMA**2
+        curvature = -2 * square * np.exp(-2 * t) + cross * np.exp(-t) - 1 / HYPER_SIGMA**2
         step = float(np.clip(gradient / -min(curvature, -1 / HYPER_SIGMA**2), -1.0, 1.0))
         t += step
         if abs(step) < 1e-12:
