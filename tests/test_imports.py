@@ -23,7 +23,7 @@ LAYERS = (
     ("readers",),
     ("simulation",),
     ("metrics",),
-    ("agreement", "uncertainty", "duplicates", "toy_segmentation"),
+    ("agreement", "uncertainty", "duplicates"),
     ("segmentation",),
     ("baselines", "glad"),
     ("experts",),

@@ -27,7 +27,7 @@ from softgold.segmentation import (
     foreground_ged,
     reference_variance,
 )
-from softgold.toy_segmentation import RATER_VOLUMES, ToySettings, toy_cases, write_toy_study
+from softgold.simulation.segmentation import RATER_VOLUMES, ToySettings, toy_cases, write_toy_study
 from softgold.uncertainty import aggregate_patch, entropy_decomposition
 
 SMALL = ToySettings(n_validation=4, n_blurred=6, n_clear=6, n_shifted=6, size=16, n_members=8)

@@ -165,3 +165,19 @@ def test_an_output_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     assert answer.code == 2
     assert "nowhere" in answer.err
     assert cli("simulate", "--preset", "small").code == 2
+
+
+def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Answer], tmp_path: Path) -> None:
+    toy = tmp_path / "toy"
+    answer = cli("simulate", "--preset", "segmentation", "-o", toy, "--seed", "1")
+    assert answer.code == 0
+    assert f"softgold uncertainty {toy} --splits {toy / 'splits.csv'}" in answer.err
+    judged = cli("uncertainty", toy, "--splits", toy / "splits.csv", "-o", tmp_path / "judged")
+    assert judged.code == 0, judged.err
+
+
+def test_the_toy_segmentation_study_refuses_options_on_votes(cli: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = cli("simulate", "--preset", "segmentation", "-o", tmp_path / "toy", "--n-items", "5")
+    assert answer.code == 2
+    assert "none of the options on votes" in answer.err
+    assert not (tmp_path / "toy").exists()

@@ -30,7 +30,10 @@ def simulate(
     context: typer.Context,
     output: Output,
     preset: Annotated[
-        Literal["cleanpatrick", "small"] | None, typer.Option(help="A study that people know; options change it.")
+        Literal["cleanpatrick", "small", "segmentation"] | None,
+        typer.Option(
+            help="A study that people know; options change it. Segmentation is a toy study for 'uncertainty'."
+        ),
     ] = None,
     issue: Annotated[
         IssueChoice | None, typer.Option(help="One issue type of cleanpatrick; all three, a folder each, if left out.")
@@ -72,6 +75,9 @@ def simulate(
     """Draw votes, experts' labels and models' scores with a known truth, and write them to a folder."""
     from softgold.output import check_target
 
+    if preset == "segmentation":
+        _write_segmentation(context, output, seed, force=force, quiet=quiet, as_json=as_json)
+        return
     check_target(output, force=force, directory=True, marker=MARKER)
     issues = _issues(preset, issue)
     settings = _changed_settings(context.params)
@@ -83,6 +89,28 @@ def simulate(
         print_json({"output": output, "studies": summaries})
     else:
         say(f"written to {output}", quiet=quiet)
+
+
+def _write_segmentation(
+    context: typer.Context, output: Path, seed: int, *, force: bool, quiet: bool, as_json: bool
+) -> None:
+    """Write the toy segmentation study, which has no votes and so none of the other options."""
+    from softgold.simulation.segmentation import write_toy_study
+
+    if (
+        context.params["issue"] is not None
+        or context.params["scale"] != 1
+        or _changed_settings(context.params).keys() - {"seed"}
+    ):
+        raise UsageError("--preset segmentation takes --seed and --force, and none of the options on votes")
+    write_toy_study(output, seed=seed, force=force)
+    if as_json:
+        print_json({"output": output, "cases": len(list(output.glob("*.npz")))})
+    else:
+        say(
+            f"written to {output}; judge it with 'softgold uncertainty {output} --splits {output / 'splits.csv'} -o RESULT'",
+            quiet=quiet,
+        )
 
 
 def _issues(preset: str | None, issue: str | None) -> list[str | None]:
