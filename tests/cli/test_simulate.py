@@ -167,7 +167,7 @@ def test_an_output_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     assert cli("simulate", "--preset", "small").code == 2
 
 
-def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Answer], tmp_path: Path) -> None:
+def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Any], tmp_path: Path) -> None:
     toy = tmp_path / "toy"
     answer = cli("simulate", "--preset", "segmentation", "-o", toy, "--seed", "1")
     assert answer.code == 0
@@ -176,7 +176,7 @@ def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Answer]
     assert judged.code == 0, judged.err
 
 
-def test_the_toy_segmentation_study_refuses_options_on_votes(cli: Callable[..., Answer], tmp_path: Path) -> None:
+def test_the_toy_segmentation_study_refuses_options_on_votes(cli: Callable[..., Any], tmp_path: Path) -> None:
     answer = cli("simulate", "--preset", "segmentation", "-o", tmp_path / "toy", "--n-items", "5")
     assert answer.code == 2
     assert "none of the options on votes" in answer.err

@@ -97,20 +97,15 @@ def _write_segmentation(
     """Write the toy segmentation study, which has no votes and so none of the other options."""
     from softgold.simulation.segmentation import write_toy_study
 
-    if (
-        context.params["issue"] is not None
-        or context.params["scale"] != 1
-        or _changed_settings(context.params).keys() - {"seed"}
-    ):
+    others = _changed_settings(context.params).keys() - {"seed"}
+    if others or context.params["issue"] is not None or context.params["scale"] != 1:
         raise UsageError("--preset segmentation takes --seed and --force, and none of the options on votes")
     write_toy_study(output, seed=seed, force=force)
     if as_json:
         print_json({"output": output, "cases": len(list(output.glob("*.npz")))})
     else:
-        say(
-            f"written to {output}; judge it with 'softgold uncertainty {output} --splits {output / 'splits.csv'} -o RESULT'",
-            quiet=quiet,
-        )
+        command = f"softgold uncertainty {output} --splits {output / 'splits.csv'} -o RESULT"
+        say(f"written to {output}; judge it with: {command}", quiet=quiet)
 
 
 def _issues(preset: str | None, issue: str | None) -> list[str | None]:
