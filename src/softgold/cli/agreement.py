@@ -60,7 +60,7 @@ def agreement(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how far raters agree: alpha, kappa, percent agreement.
+    """Say how far raters agree: alpha and kappa.
 
     Krippendorff's alpha, Cohen's kappa of every pair, Fleiss' kappa where it exists; intervals beside the numbers, and
     the words of Landis and Koch and of Krippendorff for them.

@@ -75,7 +75,7 @@ def baseline(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute soft labels by majority, vote share or mean rating.
+    """Compute soft labels by vote share or majority.
 
     The table has the columns of soft_labels.csv; those of the signed difficulty, b_mean to b_hi, are empty.
     """

@@ -81,7 +81,7 @@ def calibrate(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Release labels at a threshold that expert labels calibrate.
+    """Choose a threshold from expert labels.
 
     Writes labels.csv, calibration.json (threshold, bins, intervals, sensitivity, agreement) and experts_summary.csv
     into the run directory.

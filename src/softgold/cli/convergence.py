@@ -74,7 +74,7 @@ def convergence(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate how high a model can score on labels on which raters disagree.
+    """Say how high a model can score where raters differ.
 
     Writes convergence.json, thresholds.csv, pairs.csv, subsets.csv, variation.csv and images.csv to a folder.
     """

@@ -52,7 +52,7 @@ Threshold = Annotated[float, typer.Option(help="A pair is positive if its soft l
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(
-        help="Plan which pairs to show to find near duplicates with few questions.",
+        help="Plan which pairs to ask about to find duplicates.",
         rich_markup_mode=None,
         no_args_is_help=True,
     )

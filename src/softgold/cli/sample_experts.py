@@ -35,7 +35,7 @@ def sample_experts(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw items for expert review, evenly over the range of soft labels.
+    """Draw items for expert review.
 
     Writes a sheet with the columns item and label, without soft labels and in random order, of which every expert
     fills a copy with 0 and 1; and a key that the experts must not see, which `softgold calibrate --key` reads.

@@ -72,7 +72,10 @@ def simulate(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw votes, experts' labels and models' scores with a known truth, and write them to a folder."""
+    """Draw a study whose truth is known.
+
+    Writes votes, experts' labels and models' scores with the truth behind them to a folder.
+    """
     from softgold.output import check_target
 
     if preset == "segmentation":

@@ -56,7 +56,7 @@ def uncertainty(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge the uncertainty of a segmentation model by samples and raters' masks.
+    """Judge the uncertainty of a segmentation model.
 
     Writes uncertainty.json, cases.csv (one row a case) and tasks.csv (one row a task, metric and measure) to a folder.
     """
