@@ -157,14 +157,25 @@ def fit(
     return result
 
 
+@dataclass(frozen=True)
+class _Course:
+    """How the optimisation went: fields of `Diagnostics`."""
+
+    elbo: tuple[float, ...]
+    steps: int
+    sweeps: int
+    converged: bool
+    reason: str
+
+
 class _Fitting:
     """One fit in progress; only `fit` makes it."""
 
     def __init__(self, votes: VoteTable, settings: FitSettings, report: Callable[[Progress], None]) -> None:
+        self.started = time.perf_counter()
         self.votes, self.settings, self.report = votes, settings, report
         self.grids = Grids.for_votes(votes, settings.prior)
         self.chunks = vote_chunks(votes)
-        self.started = time.perf_counter()
 
     def run(self, resume: CoordinateState | None) -> Fit:
         if self.settings.engine == "coordinate":
@@ -202,10 +213,8 @@ class _Fitting:
         with worker_pool() as workers:
             parts = list(coordinate.in_order(summary, self.chunks, workers))
         reason = "the soft labels and the bound have settled" if converged else "the cap on sweeps was reached"
-        return self._fit(
-            ItemSummary.concatenate(parts), factor, orientation, state.scale, state.elbo, state.sweep, state.sweep,
-            converged, reason, self.settings.family,
-        )  # fmt: skip
+        course = _Course(state.elbo, state.sweep, state.sweep, converged, reason)
+        return self._fit(ItemSummary.concatenate(parts), factor, orientation, state.scale, course)
 
     def _matched_normals(self, state: CoordinateState) -> NormalFit:
         """Return Normals with the means and standard deviations of the coordinate engine's factors."""
@@ -245,18 +254,8 @@ class _Fitting:
         # The published recipe runs its steps out by design; whether it has settled is not asked.
         converged = fitted.converged or (settings.init == "paper" and settings.max_steps is None)
         reason = "the smoothed bound has settled" if fitted.converged else "the cap on steps was reached"
-        return self._fit(
-            items,
-            factor,
-            orientation,
-            fitted.scale,
-            fitted.elbo,
-            len(fitted.elbo),
-            sweeps,
-            converged,
-            reason,
-            "gaussian",
-        )
+        course = _Course(fitted.elbo, len(fitted.elbo), sweeps, converged, reason)
+        return self._fit(items, factor, orientation, fitted.scale, course)
 
     def _oriented(self, abilities: Factor, scale: float, item_lean: FloatArray) -> tuple[Factor, Orientation]:
         symmetric = self.settings.prior.ability_mean == 0
@@ -275,22 +274,13 @@ class _Fitting:
         return Pool.of(nodes, mass, self.votes.annotator_counts, self.grids.items)
 
     def _fit(
-        self,
-        items: ItemSummary,
-        abilities: Factor,
-        orientation: Orientation,
-        scale: float,
-        elbo: tuple[float, ...],
-        steps: int,
-        sweeps: int,
-        converged: bool,
-        reason: str,
-        family: Family,
+        self, items: ItemSummary, abilities: Factor, orientation: Orientation, scale: float, course: _Course
     ) -> Fit:
         votes, settings = self.votes, self.settings
         messages = (*votes.notes, *data_warnings(votes, orientation.components))
-        if not converged:
-            messages = (*messages, f"{NOT_CONVERGED}: {reason} ({steps}); raise max_steps (--max-steps)")
+        if not course.converged:
+            messages = (*messages, f"{NOT_CONVERGED}: {course.reason} ({course.steps}); raise max_steps (--max-steps)")
+        family: Family = "gaussian" if settings.engine == "svi" else settings.family
         posterior = Posterior(
             votes.item_ids,
             votes.annotator_ids,
@@ -304,8 +294,12 @@ class _Fitting:
             votes.annotator_counts,
             agreement_with_others(votes),
         )
-        seconds = time.perf_counter() - self.started
         diagnostics = Diagnostics(
-            settings.engine, elbo, steps, sweeps, seconds, converged, reason, scale, orientation.components, messages
+            settings.engine,
+            **vars(course),
+            seconds=time.perf_counter() - self.started,
+            difficulty_scale=scale,
+            components=orientation.components,
+            warnings=messages,
         )
         return Fit(posterior, diagnostics, settings)
