@@ -16,6 +16,11 @@ __all__ = ["HYPER_MEDIAN", "HYPER_SIGMA", "PRESETS", "Prior", "learned_scale", "
 HYPER_MEDIAN = 3.0
 HYPER_SIGMA = 1.0
 
+# With abilities beyond this many units of 1 / difficulty_scale no vote is left to chance, and the tables of log
+# likelihoods lose the digits in which items differ.
+LARGEST_SPREAD = 1e5
+LARGEST_NUMBER = 1e9
+
 
 @dataclass(frozen=True)
 class Prior:
@@ -78,11 +83,26 @@ def resolve_prior(
     Prior(ability_mean=0.0, ability_scale=1.0, difficulty_scale=3.0)
     """
     if isinstance(prior, str):
-        if prior not in PRESETS:
-            raise UsageError(f"prior must be one of {', '.join(PRESETS)} or a Prior, got {prior!r}")
-        prior = PRESETS[prior]
+        prior = PRESETS.get(prior, prior)
+    if not isinstance(prior, Prior):
+        raise UsageError(f"prior must be one of {', '.join(PRESETS)} or a Prior, got {prior!r}")
     given = {"ability_mean": ability_mean, "ability_scale": ability_scale, "difficulty_scale": difficulty_scale}
-    return replace(prior, **{name: float(value) for name, value in given.items() if value is not None})
+    found = replace(prior, **{name: float(value) for name, value in given.items() if value is not None})
+    _check_size(found)
+    return found
+
+
+def _check_size(prior: Prior) -> None:
+    scales = [scale for scale in (prior.ability_scale, prior.difficulty_scale) if scale is not None]
+    for value in (prior.ability_mean, *scales, *(1 / scale for scale in scales)):
+        if abs(value) > LARGEST_NUMBER:
+            raise UsageError(f"the prior's mean and scales must be between 1e-9 and 1e9 in size, got {prior}")
+    spread = (abs(prior.ability_mean) + prior.ability_scale) * prior.starting_scale
+    if spread > LARGEST_SPREAD:
+        raise UsageError(
+            f"(|ability_mean| + ability_scale) * difficulty_scale must be at most {LARGEST_SPREAD:g}, got {spread:g}: "
+            "a prior so vague leaves no vote to chance"
+        )
 
 
 def log_hyper_prior(difficulty_scale: float, ability_scale: float) -> float:
