@@ -30,7 +30,19 @@ def test_demo(cli: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     answer = cli("demo", "-o", folder)
     assert (answer.code, answer.out) == (0, "")
-    assert f"{folder}" in answer.err
+    assert answer.err.splitlines()[-1] == f"report: {folder / 'report.html'}"
+    for words in ("wrong labels:", "adversaries found:  4 of 4", "ranking:"):
+        assert words in answer.err
+    made = [
+        "annotators.csv",
+        "calibration.json",
+        "evaluation.json",
+        "labels.csv",
+        "metrics.csv",
+        "report.html",
+        "run.json",
+    ]
+    assert set(made) <= {path.name for path in folder.iterdir()}
     frame = pd.read_csv(folder / "soft_labels.csv", dtype={"item": "str"})
     assert len(frame) == 2000
     assert frame["p"].between(0, 1).all()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from softgold.calibration import Calibration
     from softgold.votes import ExpertLabels
 
-__all__ = ["register"]
+__all__ = ["register", "write_calibration"]
 
 FILES = ("calibration.json", "labels.csv", "experts_summary.csv")
 RuleName = Literal["changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"]
@@ -110,7 +110,7 @@ def calibrate(
         level=level,
         seed=seed,
     )
-    _write(result, run, force)
+    write_calibration(result, run, force=force)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -146,7 +146,8 @@ def _read_experts(paths: list[Path], item: str | None, annotator: str | None, vo
     return read_experts(pd.concat(frames, ignore_index=True))
 
 
-def _write(result: Calibration, run: Path, force: bool) -> None:
+def write_calibration(result: Calibration, run: Path, *, force: bool) -> None:
+    """Write calibration.json, labels.csv and experts_summary.csv into a run directory."""
     from softgold import __version__
     from softgold.output import update_directory, write_json, write_table
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softgold.cli.common import Force, Quiet, say
-from softgold.errors import InputError
+from softgold.errors import InputError, SoftgoldWarning
 
 if TYPE_CHECKING:
-    from softgold.softlabels import SoftLabels
+    from numpy.typing import ArrayLike
 
-__all__ = ["register", "samples_folder"]
+    from softgold.calibration import Calibration
+    from softgold.evaluation import Evaluation
+    from softgold.glad.posterior import Posterior
+
+__all__ = ["register", "run_study", "samples_folder"]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,36 +35,91 @@ def demo(
 ) -> None:
     """Run the whole path on the sample data.
 
-    Reads a small simulated study, computes both baselines, and writes the soft labels.
+    Fits the votes of a small simulated study, calibrates the labels with its experts, judges five simulated detectors,
+    and writes the report.
     """
-    from softgold import __version__
-    from softgold.baselines import Majority, Mean
-    from softgold.output import atomic_directory, write_json, write_table
-    from softgold.readers import read_votes
+    from softgold.output import atomic_directory
 
     with atomic_directory(output, force=force) as folder:
-        votes = read_votes(samples_folder() / "votes.csv")
-        say(str(votes.describe()), quiet=quiet)
-        majority, mean = Majority().aggregate(votes), Mean().aggregate(votes)
-        write_table(mean.to_frame(), folder / "soft_labels.csv")
-        settings = {"command": "demo", "version": __version__, "method": mean.method, "warnings": votes.notes}
-        write_json(settings, folder / "run.json")
-    for labels in (majority, mean):
-        say(_summary(labels), quiet=quiet)
-    say(f"results: {output}/soft_labels.csv", quiet=quiet)
+        telling = run_study(samples_folder(), folder, title=output.name, quiet=quiet)
+    say("", quiet=quiet)
+    for line in telling:
+        say(line, quiet=quiet)
+    say(f"report: {output / 'report.html'}", quiet=quiet)
 
 
-def _summary(labels: SoftLabels) -> str:
-    """Say how an aggregator did, against the truth that the simulator knows."""
-    from softgold.readers import read_experts
+def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool = False) -> list[str]:
+    """Take a study with a known truth from votes to report, in an empty folder, and return what tells most.
 
-    truth = read_experts(samples_folder() / "truth.csv")
-    position = labels.item_ids.get_indexer(truth.item_ids[truth.item_codes])
-    known = position >= 0
-    p, true = labels.p[position[known]], truth.labels[known]
-    brier = ((p - true) ** 2).mean()
-    unsure = (labels.uncertainty > 0.25).mean()
-    return f"{labels.method:<9} squared distance to the truth {brier:.3f}, items with uncertainty > 0.25: {unsure:.1%}"
+    Args:
+        samples: Folder with `votes.csv, experts.csv, scores.csv, truth.csv` and `annotators_truth.csv`.
+        folder: Where to write the run.
+        title: Name of the run in the report.
+        quiet: Say nothing on the way.
+    """
+    from softgold.calibration import calibrate
+    from softgold.cli.calibrate import write_calibration
+    from softgold.cli.evaluate import write_evaluation
+    from softgold.evaluation import evaluate
+    from softgold.glad.fitting import fit
+    from softgold.glad.storage import save_run
+    from softgold.readers import read_experts, read_scores, read_votes
+    from softgold.report import write_report
+
+    votes = read_votes(samples / "votes.csv")
+    say(
+        f"1/5 votes      {votes.n_votes:,} on {votes.n_items:,} items by {votes.n_annotators:,} annotators", quiet=quiet
+    )
+    with warnings.catch_warnings():
+        # Fit and calibration keep what they warn of; the report shows it.
+        warnings.simplefilter("ignore", SoftgoldWarning)
+        fitted = fit(votes)
+        save_run(fitted, votes, folder, source="votes.csv of the sample data", force=True)
+        say(f"2/5 fit        {fitted.diagnostics.reason} ({fitted.diagnostics.seconds:.1f} s)", quiet=quiet)
+        labels = fitted.posterior.soft_labels()
+        experts = read_experts(samples / "experts.csv")
+        calibrated = calibrate(labels, experts)
+    write_calibration(calibrated, folder, force=False)
+    asked = f"{len(experts.item_ids):,} items by {len(experts.expert_ids)} experts"
+    say(f"3/5 experts    {asked}: threshold {calibrated.threshold:.3f}", quiet=quiet)
+    judged = evaluate(labels, read_scores(samples / "scores.csv"), labels=calibrated.labels)
+    write_evaluation(judged, folder, soft="p", force=False)
+    say(f"4/5 detectors  {len(judged.models)} judged against hard and soft labels", quiet=quiet)
+    write_report(folder, title=title)
+    say("5/5 report", quiet=quiet)
+    return [
+        _labels_line(samples, labels.majority, calibrated),
+        _adversaries_line(samples, fitted.posterior),
+        _ranking_line(judged),
+    ]
+
+
+def _labels_line(samples: Path, majority: ArrayLike, calibrated: Calibration) -> str:
+    """Compare released labels and majority with the truth; a tie is wrong half of the time."""
+    import numpy as np
+    import pandas as pd
+
+    frame = pd.read_csv(samples / "truth.csv", dtype={"item": "str"})
+    truth = frame.set_index("item")["label"].reindex(calibrated.labels.item_ids).to_numpy(dtype=float)
+    by_majority, released = (np.abs(np.asarray(found) - truth).mean() for found in (majority, calibrated.labels.label))
+    return f"wrong labels:       {by_majority:.1%} by majority vote, {released:.1%} as released"
+
+
+def _adversaries_line(samples: Path, posterior: Posterior) -> str:
+    import pandas as pd
+
+    kinds = pd.read_csv(samples / "annotators_truth.csv", dtype={"annotator": "str"}).set_index("annotator")["kind"]
+    table = posterior.annotators()
+    named = table.loc[table["p_adversarial"] > 0.95, "annotator"]
+    found = int((kinds.reindex(named) == "adversarial").sum())
+    others = f"; {len(named) - found} other named" if len(named) > found else "; nobody else named"
+    return f"adversaries found:  {found} of {(kinds == 'adversarial').sum()}{others}"
+
+
+def _ranking_line(judged: Evaluation) -> str:
+    found = judged.only.comparisons[0]
+    pairs = "pair of detectors changes" if len(found.swapped) == 1 else "pairs of detectors change"
+    return f"ranking:            {len(found.swapped)} {pairs} places when AUROC respects the doubt in the labels"
 
 
 def samples_folder() -> Path:

@@ -1,0 +1,40 @@
+"""`softgold report`: one HTML page on a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softgold.cli.common import Force, Quiet, say
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory with soft_labels.csv in it.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; report.html in RUN if left out."),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one HTML page that shows what a run has found.
+
+    The page needs no network. Its sections follow from the files in the run directory: fit, calibrate and evaluate each
+    add theirs.
+    """
+    from softgold.output import check_target
+
+    check_target(output or run / "report.html", force=force)
+    from softgold.report import write_report
+
+    path = write_report(run, output, force=force)
+    say(f"written: {path}", quiet=quiet)

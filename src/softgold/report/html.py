@@ -1,0 +1,128 @@
+"""From the values of a run to one page that needs nothing else: no network, and no script to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from softgold import __version__
+from softgold.errors import StorageError
+from softgold.output import PathLike, atomic_file
+from softgold.report.blocks import Section, Tile
+from softgold.report.expert_section import expert_section
+from softgold.report.label_sections import (
+    annotator_section,
+    fit_section,
+    glance_section,
+    next_section,
+    soft_section,
+)
+from softgold.report.model_section import leading_words, model_section
+from softgold.report.summary import RunSummary, summarise
+
+__all__ = ["render_report", "report_sections", "write_report"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+Result = TypeVar("Result")
+
+
+def write_report(
+    run: PathLike, output: PathLike | None = None, *, title: str | None = None, force: bool = False
+) -> Path:
+    """Write the report of a run directory as one HTML file.
+
+    Args:
+        run: Run directory; its files decide which sections there are.
+        output: Where to write; `report.html` in the run directory if left out.
+        title: Name of the run in the report; that of its directory if left out.
+        force: Replace an existing file.
+
+    Returns:
+        The path of the report.
+    """
+    target = Path(run) / "report.html" if output is None else Path(output)
+    summary = summarise(Path(run))
+    page = render_report(summary if title is None else replace(summary, name=title))
+    with atomic_file(target, force=force) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return target
+
+
+def render_report(run: RunSummary) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        run=run,
+        version=__version__,
+        tiles=report_tiles(run),
+        sections=report_sections(run),
+        origin=_origin(run.record),
+        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
+        script=Markup((TEMPLATES / "script.js").read_text(encoding="utf-8")),
+    )
+
+
+def report_sections(run: RunSummary) -> list[Section]:
+    """Return the sections that the run has something for."""
+    sections = [glance_section(run), soft_section(run)]
+    if run.annotators is not None and len(run.annotators.table):
+        sections.append(annotator_section(run.annotators))
+    if run.fit is not None:
+        sections.append(fit_section(run.fit))
+    if run.calibration is not None:
+        sections.append(_built(expert_section, run.calibration, "calibration.json"))
+    if run.evaluation is not None:
+        sections.append(_built(model_section, run.evaluation, "evaluation.json"))
+    return [*sections, next_section(run)]
+
+
+def report_tiles(run: RunSummary) -> list[Tile]:
+    """Return the numbers that tell most."""
+    soft = run.soft
+    tiles = [Tile(f"{len(soft):,}", "items", f"{soft.n_votes.sum():,} votes" if soft.n_votes.any() else "")]
+    tiles.append(Tile(f"{soft.uncertainty.mean():.1%}", "labels expected wrong", "if soft labels were cut at 0.5"))
+    if run.annotators is not None:
+        bad = len(run.annotators.adversaries)
+        tiles.append(Tile(f"{len(run.annotators.table):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
+    if run.calibration is not None:
+        after = run.calibration["after"]
+        words = f"{after['positives']:,} positives, {after['agreement']:.1%} agreement with experts"
+        tiles.append(Tile(f"{run.calibration['threshold']:.3f}", "experts' threshold", words))
+    leading = None if run.evaluation is None else _built(leading_words, run.evaluation, "evaluation.json")
+    if leading is not None:
+        tiles.append(Tile(leading[0], "first by soft AUROC", leading[1]))
+    return tiles
+
+
+def _built(build: Callable[[Mapping[str, Any]], Result], record: Mapping[str, Any], name: str) -> Result:
+    """Build from a file that somebody may have edited; what is wrong with it is its fault, not ours."""
+    try:
+        return build(record)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise StorageError(f"{name} is not what this version of softgold writes: {error!r}; write it again") from error
+
+
+def _origin(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return where the run comes from, as names and texts."""
+    given = record.get("input")
+    rows = []
+    if isinstance(given, Mapping):
+        rows += [
+            ("votes", str(given.get("source") or "from memory")),
+            ("digest of the votes", str(given.get("digest"))),
+        ]
+    versions = record.get("versions")
+    if isinstance(versions, Mapping):
+        rows.append(("made with", ", ".join(f"{name} {version}" for name, version in versions.items() if version)))
+    return rows

@@ -1,0 +1,305 @@
+"""Sections on the labels: the data at a glance, the soft labels, the annotators, the fit, and what to look at next."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
+from softgold.report.plots import Mark, Spread, curve, histogram, spreads
+from softgold.report.summary import AnnotatorSummary, FitSummary, RunSummary
+
+__all__ = ["annotator_section", "fit_section", "glance_section", "next_section", "soft_section"]
+
+FloatArray = NDArray[np.float64]
+
+MOST_ITEMS = 20
+MOST_ANNOTATORS = 40
+MOST_DRAWN = 240
+MOST_STEPS = 300
+MOST_VOTE_BINS = 25
+
+
+def thresholds(run: RunSummary) -> list[Mark]:
+    """Return the cuts to draw over soft labels: one half, and the calibrated one with its interval."""
+    if run.calibration is None:
+        return [Mark(0.5, "cut at 0.5", "faint")]
+    chosen = float(run.calibration["threshold"])
+    return [Mark(0.5, "0.5", "faint"), Mark(chosen, f"experts' threshold {chosen:.2f}")]
+
+
+def glance_section(run: RunSummary) -> Section:
+    """Say what the data are, and how many votes the items have."""
+    figures = []
+    known = run.soft.n_votes[run.soft.n_votes > 0]
+    if len(known):
+        figures.append(_votes_figure(known))
+    rows = run.votes or (("items", f"{len(run.soft):,}"),)
+    facts = Table(("what", "how much"), tuple((Cell(name), Cell(text)) for name, text in rows), title="The votes")
+    words = "What was collected, and how evenly the votes are spread over the items."
+    return Section("data", "The data at a glance", words, (Panel(tuple(figures), (facts,), run.vote_warnings),))
+
+
+def _votes_figure(counts: NDArray[np.int64]) -> Figure:
+    """Count items by their votes, one bin a number, the long tail in one bin."""
+    top = max(int(np.quantile(counts, 0.98)), int(counts.min()) + 1)
+    step = max(1, -(-(top - int(counts.min()) + 1) // MOST_VOTE_BINS))
+    starts = list(range(int(counts.min()), top + 1, step))
+    found = [int(((counts >= start) & (counts < start + step)).sum()) for start in starts]
+    labels = [str(start) if step == 1 else f"{start}-{start + step - 1}" for start in starts]
+    beyond = int((counts >= starts[-1] + step).sum())
+    if beyond:
+        found.append(beyond)
+        labels.append(f"{starts[-1] + step}+")
+    few = float((counts <= 2).mean())
+    spread = f"Median {np.median(counts):g} votes an item, from {counts.min():,} to {counts.max():,}"
+    told = f"{spread}; {few:.1%} of the items have one or two."
+    return Figure(
+        "Votes per item",
+        f"Items with few votes keep an uncertain label however able the annotators are. {told}",
+        histogram(
+            [number - 0.5 for number in range(len(found) + 1)],
+            found,
+            x_title="votes on an item",
+            title="Votes per item",
+            description=told,
+            labels=labels,
+        ),
+        numbers(("votes", "items"), [(label, amount(count)) for label, count in zip(labels, found, strict=True)]),
+    )
+
+
+def soft_section(run: RunSummary) -> Section:
+    """Show the distributions of p and of min(p, 1 - p)."""
+    p, unsure = run.soft.p, run.soft.uncertainty
+    wrong = float(unsure.mean())
+    in_doubt = float((unsure > 0.25).mean())
+    told = (
+        f"{(p >= 0.5).mean():.1%} of the items lie at 0.5 or above; {in_doubt:.1%} are in doubt, between 0.25 and 0.75."
+    )
+    doubt = f"Cut at 0.5, {wrong:.1%} of the labels are expected to be wrong."
+    figures = (
+        _share_figure(
+            "Soft labels",
+            "The soft label p is the probability that an item is positive, given all votes and how able each annotator "
+            f"is. {told}",
+            p,
+            np.linspace(0, 1, 41),
+            "p, the probability of a positive",
+            thresholds(run),
+            told,
+        ),
+        _share_figure(
+            "Doubt in each label",
+            "The smaller of p and 1 − p is the chance that a label cut at 0.5 is wrong: 0 is certain, 0.5 is a coin "
+            f"toss. {doubt}",
+            unsure,
+            np.linspace(0, 0.5, 26),
+            "min(p, 1 − p)",
+            [Mark(wrong, f"mean {wrong:.3f}", "faint")],
+            doubt,
+        ),
+    )
+    words = "How sure the crowd is of each item, and what a hard label would hide."
+    return Section("soft-labels", "Soft labels", words, (Panel(figures, notes=run.cautions),))
+
+
+def _share_figure(
+    title: str, words: str, values: FloatArray, edges: FloatArray, axis: str, marks: list[Mark], told: str
+) -> Figure:
+    counts = np.histogram(values, edges)[0]
+    rows = [
+        (Cell(f"{low:.3f} – {high:.3f}", float(low)), amount(count))
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    svg = histogram(edges.round(6).tolist(), counts.tolist(), x_title=axis, marks=marks, title=title, description=told)
+    return Figure(title, words, svg, numbers(("range", "items"), rows))
+
+
+def annotator_section(annotators: AnnotatorSummary) -> Section:
+    """Show abilities with intervals and activity, and name the adversaries."""
+    table, bad = annotators.table, annotators.adversaries
+    ordered = table.sort_values(["p_adversarial", "n_votes"], ascending=False)
+    shown = pd.concat([bad, ordered.drop(bad.index)]).head(MOST_ANNOTATORS)
+    notes = []
+    if len(bad):
+        named = _named(bad)
+        share = bad["n_votes"].sum() / table["n_votes"].sum()
+        notes.append(
+            f"{len(bad)} of {len(table):,} annotators vote against the truth with a probability above 0.95 "
+            f"({share:.1%} of all votes): {named}. Their votes are turned around and used, not thrown away."
+        )
+    listing = Table(
+        ("annotator", "ability", "95 % interval", "P(adversarial)", "votes", "agrees with the others"),
+        tuple(_annotator_row(row) for row in shown.to_dict(orient="records")),
+        title="Annotators",
+        words="Those who may be adversaries first, then the most active." if len(bad) else "",
+        rest=f"{len(shown):,} of {len(table):,}; all are in annotators.csv" if len(shown) < len(table) else "",
+    )
+    words = (
+        "An ability of 0 is guessing, a higher one is more telling, and a negative one means that the annotator says "
+        "the opposite of what is true."
+    )
+    figures = (_ability_figure(table, len(bad)), _activity_figure(table))
+    return Section("annotators", "Annotators", words, (Panel(figures, (listing,), tuple(notes)),))
+
+
+def _named(bad: pd.DataFrame, most: int = 8) -> str:
+    pairs = list(zip(bad["annotator"], bad["n_votes"], strict=True))
+    names = ", ".join(f"{named(name).text} ({votes:,.0f} votes)" for name, votes in pairs[:most])
+    return names + (f" and {len(pairs) - most} more" if len(pairs) > most else "")
+
+
+def _annotator_row(row: Mapping[Hashable, Any]) -> tuple[Cell, ...]:
+    span = f"{row['ability_lo']:.2f} to {row['ability_hi']:.2f}"
+    return (
+        named(row["annotator"]),
+        real(row["ability_mean"], 2),
+        Cell(span, float(row["ability_lo"])),
+        real(row["p_adversarial"], 3),
+        amount(row["n_votes"]),
+        percent(row["agreement"]),
+    )
+
+
+def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
+    ordered = table.sort_values("ability_mean", ignore_index=True)
+    # Beyond what can be told apart, evenly spaced annotators stand for all.
+    drawn = ordered.iloc[np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_DRAWN)).astype(int))]
+    values = [
+        Spread(
+            x=number,
+            value=row["ability_mean"],
+            low=row["ability_lo"],
+            high=row["ability_hi"],
+            hint=f"{row['annotator']}: {row['ability_mean']:.2f}, {row['n_votes']:,.0f} votes",
+            warns=bool(row["p_adversarial"] > 0.95),
+        )
+        for number, row in enumerate(drawn.to_dict(orient="records"))
+    ]
+    quartiles = np.quantile(table["ability_mean"], [0.25, 0.5, 0.75])
+    told = (
+        f"Half of the {len(table):,} annotators have an ability between {quartiles[0]:.2f} and {quartiles[2]:.2f}, the "
+        f"median is {quartiles[1]:.2f}; {n_bad} are adversaries, drawn as diamonds."
+    )
+    some = "" if len(drawn) == len(table) else f" {len(drawn)} of {len(table):,} are drawn, evenly spaced."
+    return Figure(
+        "Ability of each annotator",
+        "One dot an annotator, least able on the left, with a 95 % credible interval; long lines are people with few "
+        f"votes. {told}{some}",
+        spreads(
+            values,
+            x_title="annotators, by ability",
+            y_title="ability",
+            zero="guessing",
+            title="Ability of each annotator",
+            description=told,
+        ),
+        wide=True,
+    )
+
+
+def _activity_figure(table: pd.DataFrame) -> Figure:
+    """Count annotators by votes, in bins that double."""
+    votes = table["n_votes"].to_numpy()
+    top = max(1, int(np.ceil(np.log2(votes.max() + 1))))
+    starts = [2**power for power in range(top)]
+    counts = [int(((votes >= start) & (votes < 2 * start)).sum()) for start in starts]
+    labels = [str(start) if start == 1 else f"{start}-{2 * start - 1}" for start in starts]
+    ordered = np.sort(votes)[::-1]
+    tenth = max(1, round(len(votes) / 10))
+    told = f"The most active tenth of the annotators gave {ordered[:tenth].sum() / votes.sum():.0%} of the votes."
+    return Figure(
+        "Activity",
+        f"How many votes an annotator gave; each bin is twice as wide as the one before. {told}",
+        histogram(
+            [number - 0.5 for number in range(len(counts) + 1)],
+            counts,
+            x_title="votes by an annotator",
+            y_title="annotators",
+            title="Activity",
+            description=told,
+            labels=labels,
+        ),
+        numbers(("votes", "annotators"), [(label, amount(n)) for label, n in zip(labels, counts, strict=True)]),
+    )
+
+
+def fit_section(fit: FitSummary) -> Section:
+    """Show the bound that the fit climbs, and say whether it settled."""
+    settled = "The fit settled" if fit.converged else "The fit did NOT settle"
+    seconds = "" if fit.seconds is None else f" after {fit.seconds:.1f} seconds"
+    words = f"{settled}{seconds}: {fit.reason}."
+    facts = numbers(
+        ("fit", "value"),
+        [
+            ("engine", fit.engine),
+            ("settled", "yes" if fit.converged else "no"),
+            ("steps", amount(len(fit.elbo))),
+            ("scale of the difficulties", real(fit.difficulty_scale)),
+            ("connected components", amount(fit.components)),
+            ("seed", "unknown" if fit.seed is None else str(fit.seed)),
+        ],
+    )
+    figures: tuple[Figure, ...] = ()
+    if len(fit.elbo) > 1:
+        places = np.unique(np.linspace(0, len(fit.elbo) - 1, min(len(fit.elbo), MOST_STEPS)).astype(int))
+        points = [(float(place + 1), fit.elbo[place]) for place in places]
+        told = f"From {fit.elbo[0]:,.1f} to {fit.elbo[-1]:,.1f} in {len(fit.elbo):,} steps."
+        figures = (
+            Figure(
+                "Evidence lower bound",
+                "The fit raises this bound on the probability of the votes; a flat end means that it has settled. "
+                f"{told}",
+                curve(points, x_title="step", y_title="bound (ELBO)", title="Evidence lower bound", description=told),
+            ),
+        )
+    return Section("fit", "The fit", words, (Panel(figures, (facts,), fit.warnings),))
+
+
+def next_section(run: RunSummary) -> Section:
+    """List the most uncertain items, and those where more votes would help most."""
+    tables = [
+        _item_table(
+            run,
+            run.soft.uncertainty,
+            "Most uncertain labels",
+            "Ask an expert about these first, or leave them out of a benchmark that needs certain labels.",
+            "min(p, 1 − p)",
+        )
+    ]
+    if run.split is not None:
+        tables.append(
+            _item_table(
+                run,
+                run.split.too_few_votes,
+                "Where more votes would help most",
+                "Here the next vote is uncertain because there are too few votes, and not because people disagree: the "
+                "gain is what one more vote is expected to tell, in nats.",
+                "gain of a vote",
+            )
+        )
+    words = "Where another look pays off most."
+    return Section("next", "What to look at next", words, (Panel(tables=tuple(tables)),))
+
+
+def _item_table(run: RunSummary, value: FloatArray, title: str, words: str, column: str) -> Table:
+    soft = run.soft
+    # Of equal values the one with fewer votes first, then the order of the table.
+    order = np.lexsort((np.arange(len(soft)), soft.n_votes, -value))[:MOST_ITEMS]
+    rows = tuple(
+        (
+            named(soft.item_ids[at]),
+            real(soft.p[at]),
+            amount(soft.n_votes[at]),
+            Cell(f"{soft.n_positive[at]:g}", float(soft.n_positive[at])),
+            real(value[at], 4),
+        )
+        for at in order
+    )
+    rest = f"{len(rows)} of {len(soft):,}; all are in soft_labels.csv" if len(rows) < len(soft) else ""
+    return Table(("item", "p", "votes", "positive", column), rows, title, words, rest)

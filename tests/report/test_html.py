@@ -1,0 +1,223 @@
+"""The report: its sections follow the files, its numbers are theirs, ids are escaped, and it stays small."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softgold.errors import InputError, OutputError, StorageError
+from softgold.report import render_report, summarise, write_report
+from softgold.report.html import report_sections
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Reader(HTMLParser):
+    """Collect anchors, text, and every address that a page refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in {"src", "href", "action", "data", "xlink:href"}:
+                self.addresses.append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    return reader
+
+
+def keys(run: Path) -> list[str]:
+    return [section.key for section in report_sections(summarise(run))]
+
+
+@pytest.fixture
+def run(full_run: Path, tmp_path: Path) -> Path:
+    """A copy of the full run, to change."""
+    return Path(shutil.copytree(full_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A run with soft labels alone."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    pd.DataFrame({"item": ["a", "b", EVIL], "p": [0.1, 0.9, 0.5]}).to_csv(folder / "soft_labels.csv", index=False)
+    return folder
+
+
+def test_sections_follow_the_files(run: Path, bare: Path) -> None:
+    everything = ["data", "soft-labels", "annotators", "fit", "experts", "models", "next"]
+    assert keys(run) == everything
+    for name, section in (
+        ("evaluation.json", "models"),
+        ("calibration.json", "experts"),
+        ("annotators.csv", "annotators"),
+    ):
+        (run / name).unlink()
+        everything.remove(section)
+        assert keys(run) == everything
+    assert keys(bare) == ["data", "soft-labels", "next"]
+
+
+def test_the_page_stands_alone(run: Path) -> None:
+    page = read(render_report(summarise(run)))
+    assert [address for address in page.addresses if not address.startswith("#")] == ["data:,"]
+    assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("script") == 1
+    assert "link" in page.tags
+    assert page.tags.count("svg") >= 11
+    assert page.tags.count("svg") == page.tags.count("desc")
+
+
+def test_the_numbers_are_those_of_the_files(run: Path) -> None:
+    text = read(render_report(summarise(run))).text
+    calibration = json.loads((run / "calibration.json").read_text())
+    evaluation = json.loads((run / "evaluation.json").read_text())
+    assert f"the threshold {calibration['threshold']:.4f}" in text
+    assert f"{calibration['agreement']['alpha']:.2f}" in text
+    for row in evaluation["tasks"][0]["metrics"]:
+        assert f"{row['value']:.3f} ({row['low']:.3f}–{row['high']:.3f})" in text
+    assert f"R² = {evaluation['tasks'][0]['comparisons'][0]['r_squared']:.3f}" in text
+    soft = pd.read_csv(run / "soft_labels.csv")
+    for item in soft.nlargest(5, "uncertainty")["item"]:
+        assert item in text
+    bad = pd.read_csv(run / "annotators.csv").query("p_adversarial > 0.95")
+    assert len(bad)
+    for name in bad["annotator"]:
+        assert name in text
+
+
+def test_items_where_votes_help_are_those_with_the_largest_epistemic_part(run: Path) -> None:
+    summary = summarise(run)
+    table = report_sections(summary)[-1].panels[0].tables[1]
+    best = int(np.argmax(summary.split.too_few_votes))
+    assert table.rows[0][0].text == summary.soft.item_ids[best]
+    assert (summary.split.too_few_votes >= 0).all()
+
+
+def test_ids_are_shown_as_text(bare: Path) -> None:
+    page = render_report(summarise(bare))
+    assert EVIL not in page
+    assert EVIL in read(page).text
+
+
+def test_names_of_models_annotators_tasks_and_notes_are_shown_as_text(run: Path) -> None:
+    annotators = pd.read_csv(run / "annotators.csv")
+    annotators.loc[0, ["annotator", "p_adversarial"]] = [EVIL, 1.0]
+    annotators.to_csv(run / "annotators.csv", index=False)
+    text = (run / "evaluation.json").read_text().replace("model_1", EVIL).replace('"task": null', f'"task": "{EVIL}"')
+    (run / "evaluation.json").write_text(text)
+    page = render_report(summarise(run))
+    assert EVIL not in page
+    assert page.count("<script>") == 1
+
+
+def test_an_annotator_called_na_is_no_missing_value(run: Path) -> None:
+    annotators = pd.read_csv(run / "annotators.csv", dtype={"annotator": "str"})
+    annotators.loc[0, "annotator"] = "NA"
+    annotators.to_csv(run / "annotators.csv", index=False)
+    assert "NA" in summarise(run).annotators.table["annotator"].tolist()
+
+
+def test_the_same_run_gives_the_same_page(run: Path) -> None:
+    assert render_report(summarise(run)) == render_report(summarise(run))
+
+
+def test_writing(run: Path, tmp_path: Path) -> None:
+    assert write_report(run) == run / "report.html"
+    with pytest.raises(OutputError, match="exists already"):
+        write_report(run)
+    write_report(run, force=True)
+    assert write_report(run, tmp_path / "page.html").read_bytes() == (run / "report.html").read_bytes()
+
+
+def test_what_is_wrong_with_a_run_is_said(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is not a run directory: it has no soft_labels.csv"):
+        summarise(tmp_path)
+    (run / "evaluation.json").write_text("{")
+    with pytest.raises(StorageError, match=r"evaluation.json is damaged"):
+        summarise(run)
+    (run / "evaluation.json").write_text("{}")
+    with pytest.raises(StorageError, match="models, soft, hard"):
+        summarise(run)
+    (run / "evaluation.json").write_text(
+        '{"models": ["a"], "soft": "p", "hard": "", "settings": {}, "tasks": [{}], "average": null, "notes": []}'
+    )
+    with pytest.raises(StorageError, match=r"evaluation.json is not what this version of softgold writes"):
+        render_report(summarise(run))
+
+
+def test_a_calibration_of_other_labels_is_said(run: Path) -> None:
+    soft = pd.read_csv(run / "soft_labels.csv").head(100)
+    for name in ("posterior.npz", "votes.parquet", "evaluation.json"):
+        (run / name).unlink()
+    soft.to_csv(run / "soft_labels.csv", index=False)
+    text = read(render_report(summarise(run))).text
+    assert "calibration.json was made for 2,000 items and soft_labels.csv has 100" in text
+
+
+def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
+    n, rng = 200_000, np.random.default_rng(0)
+    n_votes = rng.integers(1, 40, n)
+    p = rng.beta(0.3, 0.9, n)
+    frame = pd.DataFrame({"item": [f"patient/{i:06d}/study" for i in range(n)], "p": p, "n_votes": n_votes})
+    frame.assign(n_positive=rng.binomial(n_votes, p)).to_csv(tmp_path / "soft_labels.csv", index=False)
+    m = 5000
+    ability = rng.normal(1, 1, m)
+    annotators = pd.DataFrame({"annotator": [f"w{i}" for i in range(m)], "ability_mean": ability, "ability_sd": 0.1})
+    annotators = annotators.assign(
+        ability_lo=ability - 0.2,
+        ability_hi=ability + 0.2,
+        p_adversarial=(ability < 0).astype(float),
+        n_votes=rng.integers(1, 2000, m),
+        agreement=0.8,
+    )
+    annotators.to_csv(tmp_path / "annotators.csv", index=False)
+    page = render_report(summarise(tmp_path))
+    assert len(page.encode()) < 500_000
+    text = read(page).text
+    assert "20 of 200,000; all are in soft_labels.csv" in text
+    assert "40 of 5,000; all are in annotators.csv" in text
+
+
+def test_tasks_become_panels(run: Path) -> None:
+    evaluation = json.loads((run / "evaluation.json").read_text())
+    task = evaluation["tasks"][0]
+    evaluation["tasks"] = [{**task, "task": "heart"}, {**task, "task": "lung"}]
+    evaluation["average"] = {key: task[key] for key in ("metrics", "comparisons", "beats", "stability")}
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    models = next(section for section in report_sections(summarise(run)) if section.key == "models")
+    assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
+
+
+def test_a_model_without_values_has_dashes(run: Path) -> None:
+    evaluation = json.loads((run / "evaluation.json").read_text())
+    for row in evaluation["tasks"][0]["metrics"]:
+        if row["model"] == "model_1":
+            row.update(value=None, low=None, high=None, rank=None)
+    evaluation["tasks"][0]["stability"] = None
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    page = render_report(summarise(run))
+    assert re.search(r"model_1</td><td class=\"number\" data-order=\"-inf\">–</td>", page)
