@@ -69,13 +69,17 @@ class NormalFit:
 
 
 def consensus_start(votes: VoteTable, prior: Prior) -> NormalFit:
-    """Return whitened abilities of 1 and difficulties at the Normal score of the (smoothed) vote share."""
+    """Return whitened abilities of 1 and difficulties at the Normal score of the (smoothed) vote share.
+
+    As in the coordinate engine, a prior that expects adversaries turns both.
+    """
     from scipy.special import ndtri
 
     share = (votes.item_positives + 0.5) / (votes.item_counts + 1)
+    toward = -1.0 if prior.ability_mean < 0 else 1.0
     ones = np.ones(votes.n_annotators)
     half = np.full(votes.n_items, 0.5)
-    return NormalFit(ones, 0.5 * ones, ndtri(share), half, prior.starting_scale, (), False)
+    return NormalFit(toward * ones, 0.5 * ones, toward * ndtri(share), half, prior.starting_scale, (), False)
 
 
 def paper_start(votes: VoteTable, prior: Prior) -> NormalFit:
@@ -105,7 +109,9 @@ def run_svi(
         decay = 1.0 if schedule.half_life is None else 0.5 ** (1 / schedule.half_life)
         optimiser = ClippedAdam({"lr": schedule.step_size, "lrd": decay, "clip_norm": float("inf")})
         particles = 1 if schedule.single_draw else max(1, min(MOST_PARTICLES, VOTES_PER_STEP // votes.n_votes))
-        svi = SVI(model, guide, optimiser, Trace_ELBO(particles, max_plate_nesting=1, vectorize_particles=particles > 1))
+        svi = SVI(
+            model, guide, optimiser, Trace_ELBO(particles, max_plate_nesting=1, vectorize_particles=particles > 1)
+        )
         batches = item_batches(tensors, batch_items, seed)
         trace: list[float] = []
         average = _TailAverage()
@@ -209,9 +215,8 @@ def _to_normal_fit(
 
 
 def _check_device(device: str) -> None:
-    try:
-        chosen = torch.device(device)
-    except RuntimeError:
-        raise UsageError(f"device must be cpu or cuda, got {device!r}") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
+    kind = device.partition(":")[0]
+    if kind not in {"cpu", "cuda"}:
+        raise UsageError(f"device must be cpu or cuda, got {device!r}")
+    if kind == "cuda" and not torch.cuda.is_available():
         raise UsageError(f"device {device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
