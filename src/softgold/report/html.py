@@ -24,10 +24,10 @@ from softgold.report.label_sections import (
 )
 from softgold.report.model_section import leading_words, model_section
 from softgold.report.summary import RunSummary, summarise
+from softgold.report.svg import TEMPLATES, template_text
 
 __all__ = ["render_report", "report_sections", "write_report"]
 
-TEMPLATES = Path(__file__).parent / "templates"
 Result = TypeVar("Result")
 
 
@@ -68,8 +68,8 @@ def render_report(run: RunSummary) -> str:
         tiles=report_tiles(run),
         sections=report_sections(run),
         origin=_origin(run.record),
-        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
-        script=Markup((TEMPLATES / "script.js").read_text(encoding="utf-8")),
+        style=Markup(template_text("palette.css") + template_text("charts.css") + template_text("style.css")),
+        script=Markup(template_text("script.js")),
     )
 
 

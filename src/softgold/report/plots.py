@@ -280,7 +280,8 @@ def paired_bars(
     rows: Sequence[tuple[str, float, float]], *, names: tuple[str, str], x_title: str, title: str, description: str
 ) -> Markup:
     """Draw two bars for each row, ordinary above soft, with their values written beside them."""
-    canvas = Canvas(height=76 + 46 * len(rows), left=92, top=30, right=48)
+    shown = [shorten_text(name, NAME_LENGTH + 2) for name, _, _ in rows]
+    canvas = Canvas(height=76 + 46 * len(rows), left=24 + round(7.6 * max(map(len, shown))), top=30, right=48)
     x = canvas.x_scale(min(0.0, *(min(a, b) for _, a, b in rows)), 1.0)
     canvas.x_axis(x, x_title)
     for place, (words, style) in enumerate(zip(names, ("bar-hard", "bar-soft"), strict=True)):
@@ -288,7 +289,7 @@ def paired_bars(
         canvas.text(canvas.left + 120 * place + 18, 18, words, anchor="start", style="name")
     for number, (name, first, second) in enumerate(rows):
         top = canvas.top + 8 + 46 * number
-        canvas.text(canvas.left - 8, top + 21, shorten_text(name, 12), anchor="end", style="name")
+        canvas.text(canvas.left - 8, top + 21, shown[number], anchor="end", style="name")
         for shift, value, style in ((0, first, "bar-hard"), (17, second, "bar-soft")):
             start, end = sorted((x(0), x(value)))
             canvas.bar(start, top + shift, end - start, 14, style, f"{name}: {value:.3f}")

@@ -10,13 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from markupsafe import Markup, escape
 
-__all__ = ["Canvas", "Scale", "nice_ticks", "number", "shorten_text"]
+__all__ = ["TEMPLATES", "Canvas", "Scale", "nice_ticks", "number", "shorten_text", "standalone", "template_text"]
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 # Wide and bold letters, so that an estimate of the width of a text errs on the long side.
 LETTER_WIDTH = 8.4
+
+
+def template_text(name: str) -> str:
+    """Return a file of the templates."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def standalone(chart: Markup) -> str:
+    """Return a chart as a file of its own, with its colours in it, light and dark.
+
+    >>> "<style>" in standalone(Canvas().render("Nothing", "An empty chart"))
+    True
+    """
+    own = "svg { background: var(--card); font-family: system-ui, sans-serif; }"
+    style = f"<style>{template_text('palette.css')}{template_text('charts.css')}{own}</style>"
+    opened = str(chart).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return opened.replace("<desc>", f"{style}<desc>", 1) + "\n"
 
 
 def number(value: float) -> str:

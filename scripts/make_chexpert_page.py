@@ -1,0 +1,412 @@
+"""Re-make docs/chexpert.md and its figures from a folder with the CheXpert test labels.
+
+    python scripts/make_chexpert_page.py DATA/chexpert_test [--docs docs]
+
+The folder holds `votes_all8.csv` (eight radiologists), `experts.csv` (the five of them who gave the reference labels),
+`items.csv` (which finding an item asks about) and `scores.csv` (the models). Every number of the page is computed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from softgold.baselines import Mean
+from softgold.evaluation import Evaluation, TaskEvaluation, evaluate, read_tasks
+from softgold.readers import read_scores, read_votes
+from softgold.report.plots import Point, paired_bars, scatter, slope
+from softgold.report.svg import standalone
+from softgold.softlabels import SoftLabels
+
+BOOTSTRAP, VOTE_BOOTSTRAP = 2000, 1000
+PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
+
+
+@dataclass(frozen=True)
+class Study:
+    """The models against the mean of eight readers, and against two kinds of hard label."""
+
+    soft: SoftLabels
+    majority: Evaluation
+    reference: Evaluation
+
+    def findings(self) -> list[tuple[TaskEvaluation, TaskEvaluation]]:
+        """Return each finding twice: with the majority of eight, and with that of the reference readers."""
+        return list(zip(self.majority.tasks, self.reference.tasks, strict=True))
+
+
+def run_study(folder: Path, bootstrap: int = BOOTSTRAP, vote_bootstrap: int = VOTE_BOOTSTRAP) -> Study:
+    """Read the folder and evaluate the models twice."""
+    soft = Mean().aggregate(read_votes(folder / "votes_all8.csv"))
+    readers = Mean().aggregate(read_votes(folder / "experts.csv"))
+    scores, tasks = read_scores(folder / "scores.csv"), read_tasks(folder / "items.csv")
+    # An even split is negative.
+    majority = (soft.mean_vote > 0.5).astype(int)
+    reference = pd.Series((readers.mean_vote > 0.5).astype(int), index=readers.item_ids)
+    first, second = (
+        evaluate(
+            soft,
+            scores,
+            soft="mean_vote",
+            labels=labels,
+            tasks=tasks,
+            missing="drop",
+            bootstrap=bootstrap,
+            annotation_bootstrap=draws,
+        )
+        for labels, draws in ((majority, vote_bootstrap), (reference, 0))
+    )
+    return Study(soft, first, second)
+
+
+def cells(task: TaskEvaluation) -> pd.DataFrame:
+    """Return the rows by metric and model."""
+    return task.table.set_index(["metric", "model"])
+
+
+def markdown(rows: Sequence[dict[str, str]]) -> str:
+    """Return a table in Markdown."""
+    names = list(rows[0])
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    return "\n".join(lines + ["| " + " | ".join(row[name] for name in names) + " |" for row in rows])
+
+
+def stability(task: TaskEvaluation, metric: str, labels: str) -> float:
+    """Return the mean rank correlation between draws of the votes."""
+    rows = task.stability.set_index(["metric", "labels"])["mean_pairwise"]
+    return float(rows[metric, labels])
+
+
+def summary_table(study: Study) -> str:
+    """Return one row a finding: how doubtful it is, who wins, R^2, stability."""
+    rows = []
+    for task, reference in study.findings():
+        auroc, ap = task.comparisons[0], task.comparisons[1]
+        rows.append(
+            {
+                "finding": str(task.task),
+                "positive: majority of 8 / of 5": f"{task.base_rate:.1%} / {reference.base_rate:.1%}",
+                "mean soft label": f"{task.soft_base_rate:.3f}",
+                "first by AUROC, majority of 8": names(auroc.best_ordinary),
+                "of 5": names(reference.comparisons[0].best_ordinary),
+                "first by soft AUROC": names(auroc.best_soft),
+                "R² AUROC": f"{auroc.r_squared:.3f}",
+                "R² AP": f"{ap.r_squared:.3f}",
+                "stability AUROC, ordinary → soft": arrow(task, "AUROC"),
+                "stability AP, ordinary → soft": arrow(task, "AP"),
+            }
+        )
+    return markdown(rows)
+
+
+def arrow(task: TaskEvaluation, metric: str) -> str:
+    """Return the stability of the ordinary and the soft ranking."""
+    return f"{stability(task, metric, 'hard'):.3f} → {stability(task, metric, 'soft'):.3f}"
+
+
+def names(models: Sequence[str]) -> str:
+    """Return the models that share a place."""
+    return " = ".join(models)
+
+
+def finding_table(task: TaskEvaluation, reference: TaskEvaluation) -> str:
+    """Return one row a model, best by soft AUROC first, ranks in brackets."""
+    found, other = cells(task), cells(reference)
+    order = found.loc["soft_auroc"].sort_values("rank", kind="stable").index
+    rows = []
+    for model in order:
+        row = {"model": str(model)}
+        for ordinary, soft, title in PAIRS:
+            row[f"{title}, majority of 8"] = ranked(found.loc[(ordinary, model)])
+            row[f"{title}, of 5"] = ranked(other.loc[(ordinary, model)])
+            row[f"soft {title}"] = ranked(found.loc[(soft, model)], with_interval=True)
+        rows.append(row)
+    return markdown(rows)
+
+
+def ranked(row: pd.Series, with_interval: bool = False) -> str:
+    """Return a value with its rank."""
+    span = f" [{row['low']:.3f}, {row['high']:.3f}]" if with_interval else ""
+    return f"{row['value']:.4f}{span} ({row['rank']:g})"
+
+
+def file_name(task: TaskEvaluation, what: str) -> str:
+    """Return the name of a figure."""
+    return f"chexpert_{str(task.task).lower().replace(' ', '_')}_{what}.svg"
+
+
+def rank_figure(task: TaskEvaluation) -> str:
+    """Draw the ranks by AUROC before and after."""
+    found = cells(task)
+    before = found.loc["auroc"].sort_values(["rank"], kind="stable")
+    after = found.loc["soft_auroc"].loc[before.index]
+    swapped = len(task.comparisons[0].swapped)
+    return standalone(
+        slope(
+            list(before.index),
+            before["rank"].tolist(),
+            after["rank"].tolist(),
+            left_title="by AUROC",
+            right_title="by soft AUROC",
+            title=f"Ranks of the models on {task.task}",
+            description=f"{swapped} pairs of models change places between AUROC and soft AUROC.",
+        )
+    )
+
+
+def scatter_figure(task: TaskEvaluation) -> str:
+    """Draw ordinary against soft AUROC."""
+    found = cells(task)
+    ordinary, soft = found.loc["auroc"]["value"], found.loc["soft_auroc"]["value"]
+    return standalone(
+        scatter(
+            [Point(str(model), ordinary[model], soft[model]) for model in ordinary.index],
+            x_title="AUROC against the majority of 8",
+            y_title="soft AUROC against the mean of 8",
+            title=f"Ordinary against soft AUROC on {task.task}",
+            description=f"R squared is {task.comparisons[0].r_squared:.3f}.",
+        )
+    )
+
+
+def stability_figure(study: Study, metric: str) -> str:
+    """Draw the stability of the ordinary and the soft ranking, finding by finding."""
+    rows = [
+        (str(task.task), stability(task, metric, "hard"), stability(task, metric, "soft"))
+        for task in study.majority.tasks
+    ]
+    return standalone(
+        paired_bars(
+            rows,
+            names=("ordinary", "soft"),
+            x_title=f"stability of the ranking by {metric}",
+            title=f"Stability of the ranking by {metric}",
+            description="; ".join(f"{name}: ordinary {hard:.3f}, soft {soft:.3f}" for name, hard, soft in rows),
+        )
+    )
+
+
+def changes(study: Study) -> str:
+    """Say on which findings the first place changes, and how sure that is."""
+    lines = []
+    for task in study.majority.tasks:
+        for at, (ordinary, soft, title) in enumerate(PAIRS):
+            found = task.comparisons[at]
+            if set(found.best_ordinary) == set(found.best_soft):
+                continue
+            old, new = found.best_ordinary[0], found.best_soft[0]
+            first, second = study.majority.models.index(old), study.majority.models.index(new)
+            lines.append(
+                f"- **{task.task}, {title}**: {names(found.best_ordinary)} → {names(found.best_soft)}. Of the item "
+                f"resamples, {old} beats {new} in {task.beats[ordinary][first, second]:.0%} by {title}, and {new} "
+                f"beats {old} in {task.beats[soft][second, first]:.0%} by soft {title}."
+            )
+    return "\n".join(lines)
+
+
+def stability_words(study: Study) -> str:
+    """Say where the soft ranking is the more stable one, and where not."""
+    average = study.majority.average.stability.set_index(["metric", "labels"])["mean_pairwise"]
+    parts = []
+    for metric in ("AUROC", "AP"):
+        worse = [
+            f"{task.task} ({arrow(task, metric)})"
+            for task in study.majority.tasks
+            if stability(task, metric, "soft") <= stability(task, metric, "hard")
+        ]
+        count = len(study.majority.tasks)
+        but = f", but not on {' and '.join(worse)}" if worse else ""
+        parts.append(
+            f"By {metric} the soft ranking is the more stable one on {count - len(worse)} of {count} findings{but}; on "
+            f"average {average[metric, 'hard']:.3f} → {average[metric, 'soft']:.3f}."
+        )
+    return " ".join(parts)
+
+
+def doubt_words(study: Study) -> str:
+    """Say how many items the readers are split on."""
+    used = {str(task.task) for task in study.majority.tasks}
+    chosen = np.array([str(item).rsplit("|", 1)[-1] in used for item in study.soft.item_ids])
+    share = study.soft.mean_vote[chosen]
+    split = ((share > 0) & (share < 1)).mean()
+    ties = int((share == 0.5).sum())
+    return (
+        f"On {split:.1%} of the {chosen.sum():,} items (a study and a finding) the eight readers are not of one mind, "
+        f"and on {ties} they are split four to four."
+    )
+
+
+def reference_words(study: Study) -> str:
+    """Say how much the choice of the hard labels alone moves."""
+    moved = []
+    for task, reference in study.findings():
+        ranks = [cells(each).loc["auroc"]["rank"] for each in (task, reference)]
+        swapped = sum(
+            (ranks[0][a] < ranks[0][b]) and (ranks[1][a] > ranks[1][b]) for a in ranks[0].index for b in ranks[0].index
+        )
+        moved.append(f"{task.task} {swapped}")
+    listed = ", ".join(moved)
+    return f"Pairs of models that change places by AUROC when only the panel changes, of eight or of five: {listed}."
+
+
+def level_words(study: Study) -> str:
+    """Say how often a soft value is below the ordinary one."""
+    parts = []
+    for ordinary, soft, title in PAIRS:
+        tables = [cells(task) for task in study.majority.tasks]
+        below = np.concatenate([(t.loc[soft]["value"] < t.loc[ordinary]["value"]).to_numpy() for t in tables])
+        parts.append(f"soft {title} is below {title} in {below.sum()} of {len(below)} cases")
+    return " and ".join(parts)
+
+
+def notes(study: Study) -> str:
+    """Return what the evaluation noted, once."""
+    found = dict.fromkeys(f"{task.task}: {note}" for task in study.majority.tasks for note in task.notes)
+    return "\n".join(f"- {note}." for note in found)
+
+
+PAGE = """# Ten chest X-ray models, eight radiologists
+
+<!-- Written by scripts/make_chexpert_page.py: change the script, not this page. -->
+
+What Lionetti et al. did with four backbones ("Clinical Uncertainty Impacts Machine Learning Evaluations"), done with
+the public test labels of CheXpert and the public predictions of ten models from its leaderboard: does it matter whether
+a model is judged against the majority of the radiologists or against their votes?
+
+- **Data**: the [CheXpert test set labels](https://github.com/rajpurkarlab/cheXpert-test-set-labels), commit a03eb34:
+  eight radiologists on {studies} studies, and ten models on {n_findings} findings. The data are not part of softgold.
+- **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; and
+  beside it the majority of the five reference readers among them, which is CheXpert's own ground truth.
+- **Intervals**: {bootstrap:,} resamples of the items, shared by all models. **Stability**: {draws:,} resamples of each
+  item's eight votes, and the mean Spearman correlation of the ranking of the models between two of them.
+- **Again**: `python scripts/make_chexpert_page.py DATA/chexpert_test` writes this page and its figures. From the shell:
+
+      softgold baseline votes_all8.csv -o soft.csv
+      softgold evaluate --soft-labels soft.csv --soft mean_vote --scores scores.csv \\
+          --items items.csv --task-col task --missing drop
+
+  There the hard label is mean_vote >= 0.5, so that an even split is positive; `--labels FILE` gives others.
+
+## What it shows
+
+{doubt}
+
+{summary}
+
+**The winner changes.**
+
+{changes}
+
+Ties are real: some of the models give identical scores on some findings. Where two models are close, a few dozen
+contested items decide which is first, and a hard label decides those by one reader more or less. The percentages above
+say how far {studies} studies can tell the two apart at all.
+
+**Soft rankings are more stable when the votes are drawn anew.** {stability}
+
+**The choice of the panel moves ranks too.** {reference} A soft label does not make that choice go away, but it does
+not turn one reader's vote into a whole label.
+
+**Soft values are on a scale of their own.** Over all models and findings, {levels}. A soft AUROC of 1 cannot be reached
+when labels are uncertain, even by a model that knows every p (see [metrics.md](metrics.md)). Compare soft values with
+soft values.
+
+![Ordinary against soft AUROC on {scatter_task}](figures/{scatter_file})
+
+![Stability of the ranking by AUROC](figures/chexpert_stability_auroc.svg)
+
+![Stability of the ranking by AP](figures/chexpert_stability_ap.svg)
+
+In the published experiment R² between ordinary and soft AUROC over four backbones is 0.840 on Cardiomegaly and 0.897 on
+Pleural Effusion (its figure 1). Here, over ten models of similar strength, there is less to correlate.
+
+{findings}## Notes of the evaluation
+
+{notes}
+"""
+
+FINDING = """## {task}
+
+{items:,} studies; {rate:.1%} positive by the majority of eight, {reference:.1%} by that of five; mean soft label
+{soft:.3f}. Ranks in brackets, 1 is best; equal models share a rank. {swaps} pairs of models change places from AUROC to
+soft AUROC, {swaps_ap} from AP to soft AP.
+
+![Ranks of the models on {task}](figures/{figure})
+
+{table}
+
+"""
+
+
+def finding_part(task: TaskEvaluation, reference: TaskEvaluation) -> str:
+    """Return the part of the page on one finding."""
+    return FINDING.format(
+        task=task.task,
+        items=task.n_items,
+        rate=task.base_rate,
+        reference=reference.base_rate,
+        soft=task.soft_base_rate,
+        swaps=len(task.comparisons[0].swapped),
+        swaps_ap=len(task.comparisons[1].swapped),
+        figure=file_name(task, "ranks"),
+        table=finding_table(task, reference),
+    )
+
+
+def figures(study: Study) -> dict[str, str]:
+    """Return every figure by its file name."""
+    found = {file_name(task, "ranks"): rank_figure(task) for task in study.majority.tasks}
+    first = most_moved(study)
+    found[file_name(first, "scatter")] = scatter_figure(first)
+    return {
+        **found,
+        "chexpert_stability_auroc.svg": stability_figure(study, "AUROC"),
+        "chexpert_stability_ap.svg": stability_figure(study, "AP"),
+    }
+
+
+def most_moved(study: Study) -> TaskEvaluation:
+    """Return the finding on which ordinary and soft AUROC agree least."""
+    return min(study.majority.tasks, key=lambda task: task.comparisons[0].r_squared)
+
+
+def page(study: Study, bootstrap: int = BOOTSTRAP, draws: int = VOTE_BOOTSTRAP) -> str:
+    """Return the page."""
+    shown = most_moved(study)
+    return PAGE.format(
+        studies=study.majority.only.n_items,
+        n_findings=len(study.majority.tasks),
+        bootstrap=bootstrap,
+        draws=draws,
+        doubt=doubt_words(study),
+        summary=summary_table(study),
+        changes=changes(study),
+        stability=stability_words(study),
+        reference=reference_words(study),
+        levels=level_words(study),
+        scatter_task=shown.task,
+        scatter_file=file_name(shown, "scatter"),
+        findings="".join(finding_part(task, reference) for task, reference in study.findings()),
+        notes=notes(study),
+    )
+
+
+def main() -> None:
+    """Parse the options, evaluate, write page and figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with votes_all8.csv, experts.csv, items.csv and scores.csv")
+    parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
+    options = parser.parse_args()
+    study = run_study(options.data)
+    (options.docs / "figures").mkdir(parents=True, exist_ok=True)
+    (options.docs / "chexpert.md").write_text(page(study), encoding="utf-8")
+    for name, text in figures(study).items():
+        (options.docs / "figures" / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
