@@ -257,7 +257,7 @@ def bench(scale: float, issue: str, *, paper_steps: int, glad_iterations: int, r
     rows = [Row("majority").judge(softgold.Majority().aggregate(votes).p, truth)]
     rows.append(Row("mean").judge(softgold.Mean().aggregate(votes).p, truth))
     small = scale == 1
-    recipe, seconds = PaperRecipe(votes).run(paper_steps if small else 0)
+    recipe, seconds = PaperRecipe(votes).run(paper_steps if small else 1)
     paper = Row("paper's recipe (10,000 steps)", seconds)
     if small:
         lean = np.sign(recipe.c_mean @ votes.annotator_counts) or 1.0
