@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import ndtri
 
 from softgold.checks import check_positive_int
+from softgold.errors import InputError
 from softgold.glad.coordinate import UNIT, Family, Grids, item_factors, vote_chunks
 from softgold.glad.factors import Factor, normal_factor
 from softgold.glad.priors import Prior
@@ -135,6 +136,8 @@ class Posterior:
         Only the votes given count: an item's former votes must be among them if they are to. Annotators who were not
         in the fit get the prior of the abilities.
         """
+        if votes.n_votes == 0:
+            raise InputError("the table has no votes to predict from; it needs at least one that is not an abstention")
         scale = self._scale
         grids = Grids.for_votes(votes, self.prior)
         table, mean = self._tables_for(votes, grids)
@@ -187,9 +190,10 @@ def _soft_labels(
 
 
 def agreement_with_others(votes: VoteTable) -> FloatArray:
-    """Return each annotator's share of votes that equal the majority of the other votes on the item, shape (A,).
+    """Return each annotator's share of votes that equal the majority of the others' votes on the item, shape (A,).
 
     A tie among the others counts one half; votes on items that nobody else voted on do not count; NaN without any.
+    An annotator's own repeats on an item are not votes of others.
 
     >>> table = VoteTable.from_codes([0, 0, 0, 1], [0, 1, 2, 2], [1, 1, 0, 1], ["x", "y"], ["a", "b", "c"])
     >>> agreement_with_others(table).tolist()
@@ -197,8 +201,9 @@ def agreement_with_others(votes: VoteTable) -> FloatArray:
     """
     weight = np.ones(votes.n_votes) if votes.weights is None else votes.weights.astype(np.float64)
     count = np.bincount(votes.item_codes, weights=weight, minlength=votes.n_items)
-    others = count[votes.item_codes] - weight
-    lean = 2 * (votes.item_positives[votes.item_codes] - weight * votes.votes) - others
+    own, own_positives = _own_votes(votes, weight)
+    others = count[votes.item_codes] - own
+    lean = 2 * (votes.item_positives[votes.item_codes] - own_positives) - others
     agree = 0.5 + 0.5 * np.sign(np.where(np.abs(lean) < 1e-9, 0.0, lean)) * (2.0 * votes.votes - 1)
     counted = weight * (others > 1e-9)
     total = np.bincount(votes.annotator_codes, weights=counted, minlength=votes.n_annotators)
@@ -206,3 +211,13 @@ def agreement_with_others(votes: VoteTable) -> FloatArray:
     shares = np.full(votes.n_annotators, np.nan)
     np.divide(hits, total, out=shares, where=total > 0)
     return shares
+
+
+def _own_votes(votes: VoteTable, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return, for each vote, the votes and the positive votes that its annotator cast on its item, shape (V,)."""
+    pairs = votes.item_codes.astype(np.int64) * votes.n_annotators + votes.annotator_codes
+    if (np.diff(np.sort(pairs)) > 0).all():
+        return weight, weight * votes.votes
+    _, pair_of = np.unique(pairs, return_inverse=True)
+    own, positives = (np.bincount(pair_of, amount)[pair_of] for amount in (weight, weight * votes.votes))
+    return own.astype(np.float64), positives.astype(np.float64)
