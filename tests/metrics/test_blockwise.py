@@ -42,7 +42,7 @@ def test_items_drawn_anew(name: str, hard: bool, rng: np.random.Generator) -> No
     p = rng.choice([0.0, 1.0], size=9) if hard else rng.choice([0.0, 0.2, 0.7, 1.0], size=9)
     q, draw = predictions(rng, 9), ItemPlan(p).draw(rng, 200)
     expected = [PLAIN[name](p, q, sample_weight=row) for row in draw.weight]
-    np.testing.assert_allclose(BLOCKWISE[name](draw, q), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(BLOCKWISE[name](q)(draw), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", sorted(BLOCKWISE))
@@ -50,7 +50,7 @@ def test_votes_drawn_anew(name: str, rng: np.random.Generator) -> None:
     draw = VotePlan(np.array([0, 1, 2, 3, 3, 1]), np.array([3, 3, 3, 3, 4, 1]), ">").draw(rng, 100)
     q = predictions(rng, 6)
     expected = [PLAIN[name](row, q) for row in draw.targets]
-    np.testing.assert_allclose(BLOCKWISE[name](draw, q), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(BLOCKWISE[name](q)(draw), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_a_list_says_its_own_length(rng: np.random.Generator) -> None:

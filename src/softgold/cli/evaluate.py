@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["register", "write_evaluation"]
 
 FILES = ("metrics.csv", "evaluation.json")
+# So many scores to resample take a minute or more, and the person should know what is going on.
+LONG_WORK = 10**9
 
 
 def register(app: typer.Typer) -> None:
@@ -87,9 +89,16 @@ def evaluate(
 
     folder = _check_paths(run, soft_labels, output, force)
     table, column, released = _read_soft(run, soft_labels, soft, item_col)
+    models = read_scores(scores, item=item_col, missing="keep")
+    if models.values.size * bootstrap > LONG_WORK:
+        resamples = f"{bootstrap:,} resamples of the items, {annotation_bootstrap:,} of the votes"
+        say(
+            f"judging {len(models.models):,} models on {len(models):,} items: {resamples}; this takes a while",
+            quiet=quiet,
+        )
     result = run_evaluation(
         table,
-        read_scores(scores, item=item_col, missing="keep"),
+        models,
         soft=column,
         labels=released if labels is None else _read_hard(labels),
         tasks=_read_tasks(task_col, items, [run, scores.parent], item_col),

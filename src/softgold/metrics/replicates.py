@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_probabilities, check_choice, check_positive_int
 from softgold.errors import UsageError
-from softgold.metrics.blockwise import BLOCKWISE
+from softgold.metrics.blockwise import BLOCKWISE, BoundMetric
 from softgold.metrics.ranking import auc_pr
 from softgold.metrics.reliability import average_calibration_error
 from softgold.metrics.resamples import Draw
@@ -36,7 +36,6 @@ class Metric(Protocol):
 
 
 SweepMetric = Callable[[Sweep], FloatArray]
-RowMetric = Callable[[Draw, FloatArray], FloatArray]
 
 SWEPT: dict[str, Callable[[Sweep, int], FloatArray]] = {
     "soft_auroc": lambda sweep, k: area_under_roc(sweep),
@@ -61,13 +60,13 @@ class Evaluator:
         scores: Scores of the models, shape (n, K).
         orders: Order of the items by each model; empty if no metric needs it.
         swept: Metrics that are read off the running sums, by name.
-        rowwise: The other metrics, by name.
+        rowwise: The other metrics, by name, each prepared for every model.
     """
 
     scores: FloatArray
     orders: tuple[Order, ...]
     swept: dict[str, SweepMetric]
-    rowwise: dict[str, RowMetric]
+    rowwise: dict[str, tuple[BoundMetric, ...]]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,33 +80,34 @@ class Evaluator:
             sweep = _sweep(draw, order)
             for at, metric in enumerate(self.swept.values()):
                 values[:, model, at] = metric(sweep)
-        for model in range(self.scores.shape[1]):
-            for at, row_metric in enumerate(self.rowwise.values(), start=len(self.swept)):
-                values[:, model, at] = row_metric(draw, self.scores[:, model])
+        for at, of_models in enumerate(self.rowwise.values(), start=len(self.swept)):
+            for model, bound in enumerate(of_models):
+                values[:, model, at] = bound(draw)
         return values
 
 
 def evaluator(metrics: Sequence[str | Metric], scores: FloatArray, k: int | None) -> Evaluator:
     """Prepare metrics, by name or as functions, for the models in the columns of `scores`."""
     swept: dict[str, SweepMetric] = {}
-    rowwise: dict[str, RowMetric] = {}
+    rowwise: dict[str, tuple[BoundMetric, ...]] = {}
+    columns = [np.ascontiguousarray(column) for column in scores.T]
     names = [metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric)) for metric in metrics]
     if len(set(names)) < len(names):
         raise UsageError(f"metrics must have different names, got {', '.join(names)}")
     for name, metric in zip(names, metrics, strict=True):
         if not isinstance(metric, str):
-            rowwise[name] = _row_by_row(metric)
+            rowwise[name] = tuple(_row_by_row(metric, column) for column in columns)
         elif metric in SWEPT:
             swept[metric] = _with_k(metric, k)
         elif (own := AT_LENGTH.fullmatch(metric)) is not None:
             swept[metric] = _with_k(f"{own[1]}_at_k", int(own[2]))
         elif metric in BLOCKWISE:
             as_probabilities(scores, "scores", ndim=2)
-            rowwise[metric] = BLOCKWISE[metric]
+            rowwise[metric] = tuple(BLOCKWISE[metric](column) for column in columns)
         else:
             check_choice(metric, METRIC_NAMES, "metric")
-            rowwise[metric] = _row_by_row(CALLED[metric])
-    orders = tuple(rank(column) for column in scores.T) if swept else ()
+            rowwise[metric] = tuple(_row_by_row(CALLED[metric], column) for column in columns)
+    orders = tuple(rank(column) for column in columns) if swept else ()
     return Evaluator(scores, orders, swept, rowwise)
 
 
@@ -126,8 +126,8 @@ def _with_k(name: str, k: int | None) -> SweepMetric:
     return lambda sweep: SWEPT[name](sweep, length)
 
 
-def _row_by_row(metric: Metric) -> RowMetric:
-    def values(draw: Draw, scores: FloatArray) -> FloatArray:
+def _row_by_row(metric: Metric, scores: FloatArray) -> BoundMetric:
+    def values(draw: Draw) -> FloatArray:
         weight = np.broadcast_to(draw.weight, (len(draw), len(scores)))
         targets = np.broadcast_to(draw.targets, (len(draw), len(scores)))
         rows = zip(targets, weight, strict=True)
