@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.checks import check_choice
 from softgold.errors import SoftgoldError, StorageError
+from softgold.glad.coordinate import Family
 from softgold.glad.diagnostics import Diagnostics
 from softgold.glad.fitting import Fit, FitSettings
 from softgold.glad.orientation import ComponentReport
@@ -35,6 +36,7 @@ ABILITY_FIELDS = tuple(field.name for field in fields(AbilityPosterior))
 ITEM_FIELDS = tuple(field.name for field in fields(ItemSummary))
 COUNT_FIELDS = ("item_counts", "item_positives", "annotator_counts", "annotator_agreement")
 MAY_BE_NAN = frozenset({"annotator_agreement"})
+SHARES = frozenset({"item_positive", "item_expected_vote", "ability_p_adversarial"})
 
 
 def save_run(
@@ -79,7 +81,7 @@ def load_run(path: PathLike) -> Fit:
     arrays = read_arrays(folder / "posterior.npz")
     try:
         return Fit(_posterior(record, arrays), _diagnostics(record["diagnostics"]), _settings(record["settings"]))
-    except (KeyError, TypeError, ValueError, SoftgoldError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, SoftgoldError) as error:
         raise StorageError(f"{folder} is not a run that this version can read: {_cause(error)}") from None
 
 
@@ -101,7 +103,7 @@ def load_votes(path: PathLike) -> VoteTable:
         if not np.isin(votes, (0, 1)).all():
             raise ValueError("a vote is neither 0 nor 1")
         return VoteTable.from_codes(items, annotators, votes, item_ids, annotator_ids, weights=weights)
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # as in `read_arrays`
         raise StorageError(f"{file} is damaged or not ours: {_cause(error)}") from None
 
 
@@ -134,10 +136,19 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not zipfile.is_zipfile(path):
         raise StorageError(f"{path} is damaged or not ours: it is not an .npz archive")
     try:
+        _check_archive(path)
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
+    except Exception as error:  # a damaged archive raises whatever its first bad byte leads to
         raise StorageError(f"{path} is damaged or not ours: {_cause(error)}") from None
+
+
+def _check_archive(path: Path) -> None:
+    """Compare every member with its checksum: NumPy reads as far as an array's header says, which may be damaged."""
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"the checksum of {damaged} is wrong")
 
 
 def _cause(error: Exception) -> str:
@@ -161,6 +172,8 @@ def _unpacked_ids(arrays: Mapping[str, NDArray[Any]], name: str) -> pd.Index[str
         raise ValueError(f"{name} does not fit together")
     starts = np.concatenate([[0], ends[:-1]])
     texts = [data[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=True)]
+    if len(set(texts)) < len(texts):
+        raise ValueError(f"{name} has the same id twice")
     return pd.Index(texts, dtype="str")
 
 
@@ -180,13 +193,10 @@ def _posterior(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
     expected |= {f"ability_{name}": len(annotators) for name in ABILITY_FIELDS}
     expected |= {name: len(items) if name.startswith("item") else len(annotators) for name in COUNT_FIELDS}
     for name, length in expected.items():
-        array = arrays[name]
-        if array.dtype.kind not in "fi" or array.ndim != (2 if name in {"ability_nodes", "ability_mass"} else 1):
-            raise ValueError(f"{name} is not an array of numbers of the right shape")
-        if len(array) != length:
-            raise ValueError(f"{name} has {len(array)} rows and not {length}")
-        if name not in MAY_BE_NAN and not np.isfinite(array).all():
-            raise ValueError(f"{name} is not finite")
+        _check_array(name, arrays[name], length)
+    if arrays["ability_nodes"].shape != arrays["ability_mass"].shape:
+        raise ValueError("ability_nodes and ability_mass differ in shape")
+    check_choice(record["family"], get_args(Family), "family")
     prior = Prior(**record["settings"]["prior"]).fixed_at(record["diagnostics"]["difficulty_scale"])
     return Posterior(
         items,
@@ -198,6 +208,17 @@ def _posterior(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         record["family"],
         *(arrays[name] for name in COUNT_FIELDS),
     )
+
+
+def _check_array(name: str, array: NDArray[Any], length: int) -> None:
+    if array.dtype.kind not in "fi" or array.ndim != (2 if name in {"ability_nodes", "ability_mass"} else 1):
+        raise ValueError(f"{name} is not an array of numbers of the right shape")
+    if len(array) != length:
+        raise ValueError(f"{name} has {len(array)} rows and not {length}")
+    if name not in MAY_BE_NAN and not np.isfinite(array).all():
+        raise ValueError(f"{name} is not finite")
+    if name in SHARES and (array.min() < 0 or array.max() > 1):
+        raise ValueError(f"{name} is not between 0 and 1")
 
 
 def _run_record(fit: Fit, votes: VoteTable, samples: int | None, source: str | None) -> dict[str, Any]:
