@@ -1,4 +1,4 @@
-"""`softgold report`: one HTML page on a run."""
+"""`softgold report`: one HTML page on a run or on label convergence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory with soft_labels.csv in it.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or what convergence wrote.")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write; report.html in RUN if left out."),
@@ -28,8 +28,8 @@ def report(
 ) -> None:
     """Write one HTML page that shows what a run has found.
 
-    The page needs no network. Its sections follow from the files in the run directory: fit, calibrate and evaluate each
-    add theirs.
+    The page needs no network. Its sections follow from the files in the directory: fit, calibrate, evaluate and
+    convergence each add theirs.
     """
     from softgold.output import check_target
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,9 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from softgold import __version__
-from softgold.errors import StorageError
+from softgold.errors import InputError, StorageError
 from softgold.output import PathLike, atomic_file
 from softgold.report.blocks import Section, Tile
+from softgold.report.convergence_section import convergence_section, convergence_tiles
+from softgold.report.convergence_summary import ConvergenceSummary, read_convergence
 from softgold.report.expert_section import expert_section
 from softgold.report.label_sections import (
     annotator_section,
@@ -28,33 +29,41 @@ from softgold.report.svg import TEMPLATES, template_text
 
 __all__ = ["render_report", "report_sections", "write_report"]
 
+Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
 def write_report(
     run: PathLike, output: PathLike | None = None, *, title: str | None = None, force: bool = False
 ) -> Path:
-    """Write the report of a run directory as one HTML file.
+    """Write the report of a run directory, or of a folder of `softgold convergence`, as one HTML file.
 
     Args:
-        run: Run directory; its files decide which sections there are.
-        output: Where to write; `report.html` in the run directory if left out.
+        run: The directory; its files decide which sections there are, and it may be both.
+        output: Where to write; `report.html` in the directory if left out.
         title: Name of the run in the report; that of its directory if left out.
         force: Replace an existing file.
 
     Returns:
         The path of the report.
     """
-    target = Path(run) / "report.html" if output is None else Path(output)
-    summary = summarise(Path(run))
-    page = render_report(summary if title is None else replace(summary, name=title))
+    folder = Path(run)
+    target = folder / "report.html" if output is None else Path(output)
+    convergence = read_convergence(folder)
+    is_run = convergence is None or (folder / "soft_labels.csv").is_file()
+    page = render_report(summarise(folder) if is_run else None, convergence, title=title)
     with atomic_file(target, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return target
 
 
-def render_report(run: RunSummary) -> str:
-    """Return the page."""
+def render_report(
+    run: RunSummary | None, convergence: ConvergenceSummary | None = None, *, title: str | None = None
+) -> str:
+    """Return the page on a run, on label convergence, or on both."""
+    source = run or convergence
+    if source is None:
+        raise InputError("a report needs a run, or label convergence")
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -63,18 +72,27 @@ def render_report(run: RunSummary) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("report.html").render(
-        run=run,
+        name=source.name if title is None else title,
+        lead=_lead(run),
+        files=source.files,
         version=__version__,
-        tiles=report_tiles(run),
-        sections=report_sections(run),
-        origin=_origin(run.record),
+        tiles=report_tiles(run, convergence),
+        sections=report_sections(run, convergence),
+        origin=_origin(source.record),
         style=Markup(template_text("palette.css") + template_text("charts.css") + template_text("style.css")),
         script=Markup(template_text("script.js")),
     )
 
 
-def report_sections(run: RunSummary) -> list[Section]:
-    """Return the sections that the run has something for."""
+def report_sections(run: RunSummary | None, convergence: ConvergenceSummary | None = None) -> list[Section]:
+    """Return the sections that there is something for."""
+    sections = [] if run is None else _run_sections(run)
+    if convergence is not None:
+        sections.append(_built(convergence_section, convergence, "convergence.json"))
+    return sections if run is None else [*sections, next_section(run)]
+
+
+def _run_sections(run: RunSummary) -> list[Section]:
     sections = [glance_section(run), soft_section(run)]
     if run.annotators is not None and len(run.annotators.table):
         sections.append(annotator_section(run.annotators))
@@ -84,11 +102,18 @@ def report_sections(run: RunSummary) -> list[Section]:
         sections.append(_built(expert_section, run.calibration, "calibration.json"))
     if run.evaluation is not None:
         sections.append(_built(model_section, run.evaluation, "evaluation.json"))
-    return [*sections, next_section(run)]
+    return sections
 
 
-def report_tiles(run: RunSummary) -> list[Tile]:
+def report_tiles(run: RunSummary | None, convergence: ConvergenceSummary | None = None) -> list[Tile]:
     """Return the numbers that tell most."""
+    tiles = [] if run is None else _run_tiles(run)
+    if convergence is not None:
+        tiles += _built(convergence_tiles, convergence, "convergence.json")
+    return tiles
+
+
+def _run_tiles(run: RunSummary) -> list[Tile]:
     soft = run.soft
     tiles = [Tile(f"{len(soft):,}", "items", f"{soft.n_votes.sum():,} votes" if soft.n_votes.any() else "")]
     tiles.append(Tile(f"{soft.uncertainty.mean():.1%}", "labels expected wrong", "if soft labels were cut at 0.5"))
@@ -105,7 +130,14 @@ def report_tiles(run: RunSummary) -> list[Tile]:
     return tiles
 
 
-def _built(build: Callable[[Mapping[str, Any]], Result], record: Mapping[str, Any], name: str) -> Result:
+def _lead(run: RunSummary | None) -> str:
+    if run is None:
+        return "How far the raters agree on what is in each image, in what they differ, and how high a model can score."
+    models = "" if run.evaluation is None else " and the models judged by them"
+    return f"What the votes say of each item, how sure that is, and what it means for the labels{models}."
+
+
+def _built(build: Callable[[Given], Result], record: Given, name: str) -> Result:
     """Build from a file that somebody may have edited; what is wrong with it is its fault, not ours."""
     try:
         return build(record)
@@ -116,7 +148,7 @@ def _built(build: Callable[[Mapping[str, Any]], Result], record: Mapping[str, An
 def _origin(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return where the run comes from, as names and texts."""
     given = record.get("input")
-    rows = []
+    rows = [("annotations", given)] if isinstance(given, str) else []
     if isinstance(given, Mapping):
         rows += [
             ("votes", str(given.get("source") or "from memory")),

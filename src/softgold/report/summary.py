@@ -17,7 +17,7 @@ from softgold.glad.storage import load_run, load_votes
 from softgold.readers import read_soft_labels
 from softgold.softlabels import SoftLabels, binary_entropy
 
-__all__ = ["AnnotatorSummary", "FitSummary", "ItemSplit", "RunSummary", "summarise"]
+__all__ = ["AnnotatorSummary", "FitSummary", "ItemSplit", "RunSummary", "file_names", "read_json", "summarise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -111,10 +111,10 @@ def summarise(path: str | Path) -> RunSummary:
     if not table.is_file():
         raise InputError(f"{folder} is not a run directory: it has no soft_labels.csv; 'softgold fit' makes one")
     soft = read_soft_labels(table)
-    record = _read_json(folder / "run.json", ()) or {}
+    record = read_json(folder / "run.json", ()) or {}
     is_fitted = record.get("format") == "softgold run" and (folder / "posterior.npz").is_file()
     votes = load_votes(folder).describe() if (folder / "votes.parquet").is_file() else None
-    calibration = _read_json(folder / "calibration.json", CALIBRATION_KEYS)
+    calibration = read_json(folder / "calibration.json", CALIBRATION_KEYS)
     return RunSummary(
         name=folder.resolve().name,
         soft=soft,
@@ -124,14 +124,20 @@ def summarise(path: str | Path) -> RunSummary:
         fit=_fit(record, folder) if is_fitted else None,
         split=_split(folder, len(soft)) if is_fitted else None,
         calibration=calibration,
-        evaluation=_read_json(folder / "evaluation.json", EVALUATION_KEYS),
+        evaluation=read_json(folder / "evaluation.json", EVALUATION_KEYS),
         record=record,
-        files=frozenset(entry.name for entry in folder.iterdir() if entry.is_file() and entry.suffix != ".html"),
+        files=file_names(folder),
         cautions=_cautions(soft, calibration),
     )
 
 
-def _read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+def file_names(folder: Path) -> frozenset[str]:
+    """Return the names of the files in a folder, pages left out."""
+    return frozenset(entry.name for entry in folder.iterdir() if entry.is_file() and entry.suffix != ".html")
+
+
+def read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return what a JSON file says, which must have the keys; None if it is not there."""
     if not path.is_file():
         return None
     try:
