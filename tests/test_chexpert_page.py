@@ -61,6 +61,11 @@ def test_the_script_writes_a_page_and_sound_figures(script: ModuleType, folder: 
         assert root.findall(".//{http://www.w3.org/2000/svg}text")
 
 
+def without_style(svg: str) -> str:
+    """Return what a figure draws; its colours are those of all charts, and may change with them."""
+    return re.sub(r"<style>.*?</style>", "", svg, flags=re.DOTALL)
+
+
 def test_the_figures_of_the_page_are_there() -> None:
     for name in re.findall(r"\(figures/([\w.]+)\)", PAGE):
         assert (ROOT / "docs" / "figures" / name).is_file()
@@ -70,4 +75,5 @@ def test_the_page_is_what_the_script_writes(script: ModuleType, real_data: Path)
     study = script.run_study(real_data / "chexpert_test")
     assert script.page(study) == PAGE
     for name, text in script.figures(study).items():
-        assert (ROOT / "docs" / "figures" / name).read_text(encoding="utf-8") == text
+        kept = (ROOT / "docs" / "figures" / name).read_text(encoding="utf-8")
+        assert without_style(kept) == without_style(text)

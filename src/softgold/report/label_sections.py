@@ -46,7 +46,7 @@ def glance_section(run: RunSummary) -> Section:
 
 def _votes_figure(counts: NDArray[np.int64]) -> Figure:
     """Count items by their votes, one bin a number, the long tail in one bin."""
-    top = max(int(np.quantile(counts, 0.98)), int(counts.min()) + 1)
+    top = int(np.quantile(counts, 0.98))
     step = max(1, -(-(top - int(counts.min()) + 1) // MOST_VOTE_BINS))
     starts = list(range(int(counts.min()), top + 1, step))
     found = [int(((counts >= start) & (counts < start + step)).sum()) for start in starts]
@@ -182,9 +182,10 @@ def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
         for number, row in enumerate(drawn.to_dict(orient="records"))
     ]
     quartiles = np.quantile(table["ability_mean"], [0.25, 0.5, 0.75])
+    adversaries = f"{n_bad} are adversaries, drawn as diamonds" if n_bad else "nobody is an adversary"
     told = (
         f"Half of the {len(table):,} annotators have an ability between {quartiles[0]:.2f} and {quartiles[2]:.2f}, the "
-        f"median is {quartiles[1]:.2f}; {n_bad} are adversaries, drawn as diamonds."
+        f"median is {quartiles[1]:.2f}; {adversaries}."
     )
     some = "" if len(drawn) == len(table) else f" {len(drawn)} of {len(table):,} are drawn, evenly spaced."
     return Figure(
@@ -206,8 +207,8 @@ def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
 def _activity_figure(table: pd.DataFrame) -> Figure:
     """Count annotators by votes, in bins that double."""
     votes = table["n_votes"].to_numpy()
-    top = max(1, int(np.ceil(np.log2(votes.max() + 1))))
-    starts = [2**power for power in range(top)]
+    powers = np.floor(np.log2(np.maximum(votes, 1))).astype(int)
+    starts = [2**power for power in range(int(powers.min()), int(powers.max()) + 1)]
     counts = [int(((votes >= start) & (votes < 2 * start)).sum()) for start in starts]
     labels = [str(start) if start == 1 else f"{start}-{2 * start - 1}" for start in starts]
     ordered = np.sort(votes)[::-1]

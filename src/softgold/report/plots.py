@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from softgold.report.svg import Canvas, Scale, shorten_text
+from softgold.report.svg import Canvas, Scale, nice_ticks, shorten_text
 
 __all__ = [
     "Mark",
@@ -84,7 +85,7 @@ def histogram(
     most = max(counts, default=0)
     filled = [count for count in counts if count]
     is_log = bool(filled) and most > 60 * max(1, sorted(filled)[len(filled) // 3])
-    canvas = Canvas(top=14 + 14 * max(0, len(marks) - 1))
+    canvas = Canvas(top=_room_for(marks), left=_room_for_ticks([f"{most:,}"]))
     x = canvas.x_scale(edges[0], edges[-1])
     low = 0.5 if is_log else 0.0
     y = canvas.y_scale(low, max(most, 1) * (1.6 if is_log else 1.08), log=is_log)
@@ -103,11 +104,21 @@ def histogram(
     return canvas.render(title, description)
 
 
+def _room_for(marks: Sequence[Mark]) -> int:
+    """Return the room above a chart whose marks have a line of words each."""
+    return 14 + 14 * max(0, len(marks) - 1)
+
+
+def _room_for_ticks(words: Sequence[str]) -> int:
+    """Return the room beside a chart for the words of its vertical axis and the title beyond them."""
+    return max(52, 32 + round(7.4 * max((len(word) for word in words), default=0)))
+
+
 def _named_bins(canvas: Canvas, x: Scale, edges: Sequence[float], labels: Sequence[str], title: str) -> None:
     base = canvas.height - canvas.bottom
     canvas.line(canvas.left, base, canvas.width - canvas.right, base, "axis")
     longest = max(len(label) for label in labels)
-    every = max(1, round(len(labels) * (longest * 7 + 6) / (x.end - x.start)))
+    every = max(1, math.ceil(len(labels) * (longest * 7 + 6) / (x.end - x.start)))
     for number, label in enumerate(labels):
         if number % every == 0:
             canvas.text((x(edges[number]) + x(edges[number + 1])) / 2, base + 17, label)
@@ -143,7 +154,7 @@ def points_with_intervals(
     values: Sequence[Spread], *, x_title: str, y_title: str, marks: Sequence[Mark] = (), title: str, description: str
 ) -> Markup:
     """Draw rates with intervals over [0, 1] against a value in [0, 1], with the diagonal on which both are equal."""
-    canvas = Canvas(top=14 + 14 * max(0, len(marks) - 1))
+    canvas = Canvas(top=_room_for(marks))
     x, y = canvas.x_scale(0, 1), canvas.y_scale(0, 1)
     canvas.y_axis(y, y_title)
     canvas.x_axis(x, x_title)
@@ -168,12 +179,13 @@ def curve(
     description: str,
 ) -> Markup:
     """Draw a line through points."""
-    canvas = Canvas(top=14 + 14 * max(0, len(marks) - 1), left=64)
     xs, ys = [point[0] for point in points], [point[1] for point in points]
     room = 0.05 * ((max(ys) - min(ys)) or abs(max(ys)) or 1.0)
-    x = canvas.x_scale(min(xs), max(xs))
-    y = canvas.y_scale(0.0 if from_zero else min(ys) - room, max(ys) + room)
-    canvas.y_axis(y, y_title, show="{:.0%}".format if percent else "{:,.10g}".format)
+    low, high = 0.0 if from_zero else min(ys) - room, max(ys) + room
+    show = "{:.0%}".format if percent else "{:,.10g}".format
+    canvas = Canvas(top=_room_for(marks), left=_room_for_ticks([show(tick) for tick in nice_ticks(low, high)]))
+    x, y = canvas.x_scale(min(xs), max(xs)), canvas.y_scale(low, high)
+    canvas.y_axis(y, y_title, show=show)
     canvas.x_axis(x, x_title)
     for row, mark in enumerate(marks):
         canvas.marker(x, mark.value, mark.words, mark.style, row=row)
