@@ -13,6 +13,8 @@ __all__ = ["Range", "Series", "Stack", "StraightLine", "cloud", "ranges", "serie
 
 ROW = 46
 LEGEND_ROW = 18
+# Up to so many points are drawn large, since they cannot hide each other.
+FEW = 30
 # Room for the legend at the left edge, so that long names fit beside each other.
 LEGEND_LEFT = 24
 
@@ -108,14 +110,15 @@ def cloud(
     x, y = canvas.x_scale(x_low, x_high), canvas.y_scale(y_low, y_high)
     canvas.y_axis(y, y_title)
     canvas.x_axis(x, x_title)
-    for a, b in points:
-        canvas.dot(x(a), y(b), "dot-cloud", f"{a:.3f}, {b:.3f}", 3)
     for place, line in enumerate(lines[:2]):
         style = ("line-published", "line-own")[place]
         height = 14 + LEGEND_ROW * place
         canvas.line(x(x_low), y(ends[2 * place]), x(x_high), y(ends[2 * place + 1]), style)
         canvas.line(canvas.left, height, canvas.left + 26, height, style)
         canvas.text(canvas.left + 34, height + 4, line.name, anchor="start", style="name")
+    style, radius = ("dot-main", 5) if len(points) <= FEW else ("dot-cloud", 3)
+    for a, b in points:
+        canvas.dot(x(a), y(b), style, f"{a:.3f}, {b:.3f}", radius)
     return canvas.render(title, description)
 
 
@@ -139,7 +142,7 @@ def stacked_bars(
         description: What it shows, in words.
     """
     rows = -(-len(kinds) // 2)
-    canvas = Canvas(height=300 + LEGEND_ROW * rows, top=20 + LEGEND_ROW * rows)
+    canvas = Canvas(height=300 + LEGEND_ROW * rows, top=20 + LEGEND_ROW * rows, left=70)
     x = canvas.x_scale(0, len(stacks))
     y = canvas.y_scale(0, max(1.0, 1.04 * max(sum(stack.counts) for stack in stacks)))
     canvas.y_axis(y, y_title, show="{:,.10g}".format)
