@@ -171,3 +171,23 @@ def test_tasks_can_be_switched_and_all_are_read_without_the_script(
     changed.write_text(page[:start] + two + page[end:].split("<script>")[0] + "</body></html>", encoding="utf-8")
     open_at(driver, changed, 1400)
     assert driver.execute_script(shown) == ["heart", "lung"]
+
+
+BOXES = "image,annotator,category,x,y,w,h\n" + "".join(
+    f"a_long_name_of_an_image_without_space_{image}.png,{rater},{kind},0,0,{10 + image % 7 * (rater == 'bob')},10\n"
+    for image in range(40)
+    for rater, kind in (("ann", "cat"), ("bob", "dog" if image % 5 == 0 else "cat"))
+)
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_label_convergence_does_not_stick_out_and_has_its_figures(driver: object, tmp_path: Path, width: int) -> None:
+    (tmp_path / "boxes.csv").write_text(BOXES + "i,ann,dog,0,0,5,5\ni,bob,dog,0,0,5,5\n")
+    assert main(["convergence", str(tmp_path / "boxes.csv"), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    assert main(["report", str(tmp_path / "out"), "--quiet"]) == 0
+    driver.get_log("browser")
+    open_at(driver, tmp_path / "out" / "report.html", width)
+    driver.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert driver.execute_script("return document.querySelectorAll('#convergence figure svg').length") == 4
+    assert [entry for entry in driver.get_log("browser") if entry["level"] in {"SEVERE", "WARNING"}] == []
