@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,13 @@ def test_the_order_of_the_score_rows_does_not_matter(result: Evaluation) -> None
     assert json_text(quick(labels(), turned, k=(100, 500)).to_dict()) == json_text(result.to_dict())
 
 
+def test_tables_are_read(result: Evaluation) -> None:
+    found = quick(table(), scores().to_frame(), k=(100, 500))
+    assert json_text(found.to_dict()) == json_text(result.to_dict())
+    with pytest.raises(InputError, match="the item 'i0' is in the soft labels twice"):
+        quick(replace(labels(), item_ids=labels().item_ids[[0, *range(N - 1)]]), scores())
+
+
 def test_lists_must_be_shorter_than_the_data() -> None:
     assert "precision_at_100" not in quick(labels(100), scores(100)).only.wide()
     assert "precision_at_100" in quick(labels(101), scores(101)).only.wide()
@@ -183,6 +191,13 @@ class TestLabels:
         by_item = quick(labels(), scores(), labels=hard[::-1])
         by_place = quick(labels(), scores(), labels=self.released.label)
         assert json_text(by_item.to_dict()) == json_text(by_place.to_dict())
+
+    def test_a_table_of_labels(self) -> None:
+        frame = self.released.to_frame()[["item", "label"]]
+        found = quick(labels(), scores(), labels=frame)
+        assert found.only.base_rate == self.released.label.mean()
+        with pytest.raises(InputError, match="needs the columns item and label"):
+            quick(labels(), scores(), labels=frame.rename(columns={"label": "y"}))
 
     def test_the_column_label(self) -> None:
         found = quick(read_soft_labels(table().assign(label=lambda t: (t["p"] > 0.2).astype(int))), scores())
@@ -305,6 +320,7 @@ class TestBadScores:
         assert np.isnan(value(found, "auroc"))
         assert np.isfinite(value(found, "soft_auroc"))
         assert found.only.comparisons[0].best_ordinary == ()
+        assert found.only.comparisons[0].best_soft == ("north",)
 
     def test_one_model(self) -> None:
         found = quick(labels(), Scores(scores().item_ids, ("only",), scores().values[:, :1]))

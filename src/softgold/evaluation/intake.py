@@ -72,6 +72,9 @@ def take_in(
 ) -> Intake:
     """Check everything and cut it into tasks; arguments as in `evaluate`."""
     check_choice(missing, ("error", "drop"), "missing")
+    if soft_labels.item_ids.has_duplicates:
+        repeated = soft_labels.item_ids[soft_labels.item_ids.duplicated()][0]
+        raise InputError(f"the item {shorten(repeated)} is in the soft labels twice")
     _check_scores(scores)
     notes: list[str] = []
     position = _known(soft_labels, scores, ignore_unknown, notes)

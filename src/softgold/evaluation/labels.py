@@ -21,7 +21,7 @@ from softgold.softlabels import SoftLabels
 __all__ = ["SOFT_COLUMNS", "GivenLabels", "HardLabels", "hard_labels", "read_labels", "read_tasks", "soft_values"]
 
 FloatArray = NDArray[np.float64]
-GivenLabels = ReleasedLabels | pd.Series | ArrayLike | None
+GivenLabels = ReleasedLabels | pd.DataFrame | pd.Series | ArrayLike | None
 SOFT_COLUMNS = ("p", "p_calibrated", "expected_vote", "mean_vote")
 HALF = 0.5
 
@@ -39,12 +39,16 @@ def hard_labels(soft_labels: SoftLabels, given: GivenLabels) -> HardLabels:
 
     Args:
         soft_labels: Soft labels of I items.
-        given: The labels of a calibration; a series of 0 and 1 indexed by item; an array of shape (I,); or None for the
-            column `label` of the soft labels where they have one, else p >= 0.5.
+        given: The labels of a calibration; a table `item, label`; a series of 0 and 1 indexed by item; an array of
+            shape (I,); or None for the column `label` of the soft labels where they have one, else p >= 0.5.
     """
     if isinstance(given, ReleasedLabels):
         by_item = pd.Series(given.label, index=given.item_ids)
         return HardLabels(_aligned(by_item, soft_labels), f"labels released at p >= {given.threshold:.4f}")
+    if isinstance(given, pd.DataFrame):
+        if not {"item", "label"} <= set(given.columns):
+            raise InputError(f"a table of hard labels needs the columns item and label, got {list(given.columns)}")
+        given = pd.Series(given["label"].to_numpy(), index=given["item"].astype("str"))
     if isinstance(given, pd.Series):
         return HardLabels(_aligned(given, soft_labels), "labels given")
     if given is not None:

@@ -154,11 +154,16 @@ def _compare(ordinary: Measured, soft: Measured, models: tuple[str, ...]) -> Ran
         ordinary=ordinary.spec.name,
         soft=soft.spec.name,
         r_squared=r_squared(ordinary.value[defined], soft.value[defined]),
-        best_ordinary=_at(models, before == np.nanmin(before)) if defined.any() else (),
-        best_soft=_at(models, after == np.nanmin(after)) if defined.any() else (),
+        best_ordinary=_first(models, before),
+        best_soft=_first(models, after),
         moved=_at(models, defined & (before != after)),
         swapped=tuple((models[first], models[second]) for first, second in np.argwhere(leads)),
     )
+
+
+def _first(models: tuple[str, ...], places: FloatArray) -> tuple[str, ...]:
+    """Return who shares the first place; nobody where nothing is defined."""
+    return () if np.isnan(places).all() else _at(models, places == np.nanmin(places))
 
 
 def _at(models: tuple[str, ...], chosen: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from softgold.evaluation.measures import (
 from softgold.evaluation.metrics import LENGTHS, METRICS, metric_specs
 from softgold.evaluation.result import Average, Evaluation, TaskEvaluation
 from softgold.metrics.intervals import percentile_interval
+from softgold.readers import TableLike, read_scores, read_soft_labels
 from softgold.scores import Scores
 from softgold.softlabels import SoftLabels
 
@@ -29,8 +30,8 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    soft_labels: SoftLabels,
-    scores: Scores,
+    soft_labels: SoftLabels | TableLike,
+    scores: Scores | TableLike,
     *,
     soft: str = "p",
     labels: GivenLabels = None,
@@ -56,13 +57,13 @@ def evaluate(
     drawn (an even split is negative) and against their share. A model of the annotators is not fitted anew.
 
     Args:
-        soft_labels: Soft labels of the items.
-        scores: Scores of K models; any real numbers. Metrics of probabilities are left out, with a note, for a model
-            whose scores leave [0, 1].
+        soft_labels: Soft labels of the items, or a table that `read_soft_labels` reads.
+        scores: Scores of K models, or a table that `read_scores` reads; any real numbers. Metrics of probabilities are
+            left out, with a note, for a model whose scores leave [0, 1].
         soft: Column that serves as soft label: `p`, `p_calibrated`, `expected_vote` or `mean_vote`.
-        labels: Hard labels: those of a calibration (`Calibration.labels`), a series of 0 and 1 indexed by item, an
-            array in the order of the soft labels, or None for the column `label` of the soft labels where they have
-            one, else p >= 0.5.
+        labels: Hard labels: those of a calibration (`Calibration.labels`), a table `item, label`, a series of 0 and 1
+            indexed by item, an array in the order of the soft labels, or None for the column `label` of the soft labels
+            where they have one, else p >= 0.5.
         tasks: Task of each item, indexed by item; None for a single task.
         metrics: Which metrics, of `softgold.evaluation.METRICS`.
         k: Lengths of the lists for P@k and R@k; those that are not shorter than the data are left out.
@@ -81,11 +82,10 @@ def evaluate(
         Lionetti et al., Clinical Uncertainty Impacts Machine Learning Evaluations; CleanPatrick, sections 3.5 and 4.2.
 
     Example:
-        >>> from softgold.readers import read_scores, read_soft_labels
         >>> items = ["a", "b", "c", "d", "e"]
-        >>> p = read_soft_labels(pd.DataFrame({"item": items, "p": [0.9, 0.6, 0.4, 0.4, 0.1]}))
-        >>> scores = read_scores(pd.DataFrame({"item": items, "x": [0.9, 0.8, 0.2, 0.3, 0.4], "y": [9, 5, 6, 3, 1]}))
-        >>> result = evaluate(p, scores)
+        >>> labels = pd.DataFrame({"item": items, "p": [0.9, 0.6, 0.4, 0.4, 0.1]})
+        >>> scores = pd.DataFrame({"item": items, "x": [0.9, 0.8, 0.2, 0.3, 0.4], "y": [9, 5, 6, 3, 1]})
+        >>> result = evaluate(labels, scores)
         >>> result.only.wide()[["auroc", "soft_auroc"]].round(3).to_numpy().tolist()
         [[1.0, 0.692], [0.833, 0.756]]
         >>> result.only.comparisons[0].swapped
@@ -93,8 +93,10 @@ def evaluate(
     """
     check_positive_int(annotation_bootstrap, "annotation_bootstrap", minimum=0)
     check_positive_int(seed, "seed", minimum=0)
+    table = soft_labels if isinstance(soft_labels, SoftLabels) else read_soft_labels(soft_labels)
+    models = scores if isinstance(scores, Scores) else read_scores(scores, missing="keep")
     intake = take_in(
-        soft_labels, scores, soft=soft, labels=labels, tasks=tasks, missing=missing, ignore_unknown=ignore_unknown
+        table, models, soft=soft, labels=labels, tasks=tasks, missing=missing, ignore_unknown=ignore_unknown
     )
     # Tasks can be averaged resample by resample only if each has the same number of them.
     method = "auto" if len(intake.tasks) == 1 else "sample"
