@@ -189,8 +189,9 @@ def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None,
     from softgold.glad.checkpoint import checkpoint_path
     from softgold.glad.storage import save_run
 
+    checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
     save_run(fitted, table, output, samples=samples, source=source, force=force)
-    checkpoint_path(output).unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:

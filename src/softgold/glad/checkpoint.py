@@ -22,7 +22,8 @@ VERSION = 1
 
 def checkpoint_path(run: Path) -> Path:
     """Return where the checkpoint of a run is kept: beside it, so that the run directory itself is whole or absent."""
-    return run.with_name(f"{run.name}.checkpoint.npz")
+    target = run.resolve()  # `.` has no name of its own
+    return target.with_name(f"{target.name}.checkpoint.npz")
 
 
 def save_checkpoint(path: Path, state: CoordinateState, settings: FitSettings, digest: str) -> None:
