@@ -1,0 +1,359 @@
+"""`softgold fit`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softgold.glad.fitting import fit
+from softgold.glad.storage import load_run, load_votes, read_arrays, votes_digest
+from softgold.readers import read_votes
+from softgold.simulation import simulate
+from softgold.softlabels import COLUMNS
+
+FILES = ["annotators.csv", "posterior.npz", "run.json", "soft_labels.csv", "votes.parquet"]
+
+# The command line with sweeps that take their time and a checkpoint after each of them.
+SLOW = """
+import sys, time
+import softgold.cli.fit as command
+from softgold.glad import coordinate
+
+def slow_sweep(*arguments, sweep=coordinate.sweep):
+    time.sleep(0.25)
+    return sweep(*arguments)
+
+coordinate.sweep = slow_sweep
+command.CHECKPOINT_SECONDS = 0
+from softgold.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return simulate(n_items=120, n_annotators=15, votes_per_item=5, seed=6).votes.to_frame()
+
+
+@pytest.fixture
+def votes(tmp_path: Path, frame: pd.DataFrame) -> Path:
+    path = tmp_path / "votes.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_run_directory(cli: Callable[..., Any], votes: Path, tmp_path: Path, frame: pd.DataFrame) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate")
+    assert (answer.code, answer.out) == (0, "")
+    assert "coordinate: 120 items, 15 annotators, 600 votes" in answer.err
+    assert f"written: {tmp_path / 'run'}" in answer.err
+    assert names(tmp_path) == ["run", "votes.csv"]
+    assert names(tmp_path / "run") == FILES
+    labels = pd.read_csv(tmp_path / "run" / "soft_labels.csv")
+    assert tuple(labels.columns) == COLUMNS
+    expected = fit(frame, engine="coordinate").posterior
+    assert labels["p"].to_numpy() == pytest.approx(expected.items.positive, rel=1e-14)
+    assert np.array_equal(load_run(tmp_path / "run").posterior.items.positive, expected.items.positive)
+    assert votes_digest(load_votes(tmp_path / "run")) == votes_digest(read_votes(frame))
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["input"]["source"] == str(votes)
+
+
+def test_the_default_engine_is_svi(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        answer = cli("fit", votes, "-o", tmp_path / name, "--seed", 5)
+        assert answer.code == 0
+        assert answer.err.startswith("svi: 120 items")
+    for name in FILES:
+        if name != "run.json":
+            assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    assert load_run(tmp_path / "first").settings.seed == 5
+
+
+def test_json(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    said = json.loads(answer.out)
+    fitted = load_run(tmp_path / "run")
+    assert said["run"] == str(tmp_path / "run")
+    assert (said["items"], said["annotators"], said["votes"], said["components"]) == (120, 15, 600, 1)
+    assert said["converged"] is True
+    assert said["elbo"] == fitted.diagnostics.elbo[-1]
+    assert said["difficulty_scale"] == fitted.diagnostics.difficulty_scale
+    assert said["positive_at_half"] == int((fitted.posterior.items.positive >= 0.5).sum())
+    assert said["warnings"] == []
+
+
+def test_quiet(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--quiet")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+
+
+def test_samples(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--samples", 100, "--seed", 3)
+    assert answer.code == 0
+    p = pd.read_csv(tmp_path / "run" / "soft_labels.csv")["p"].to_numpy()
+    assert np.array_equal(p, load_run(tmp_path / "run").posterior.sample_soft_labels(100, seed=3).p)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["samples"] == 100
+
+
+def test_priors(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    assert cli("fit", votes, "-o", tmp_path / "a", "--engine", "coordinate", "--prior", "paper").code == 0
+    assert load_run(tmp_path / "a").diagnostics.difficulty_scale == 1000.0
+    options = ["--ability-mean", "0.5", "--ability-scale", "2", "--difficulty-scale", "1.5"]
+    assert cli("fit", votes, "-o", tmp_path / "b", "--engine", "coordinate", *options).code == 0
+    prior = load_run(tmp_path / "b").settings.prior
+    assert (prior.ability_mean, prior.ability_scale, prior.difficulty_scale) == (0.5, 2.0, 1.5)
+
+
+def test_a_fit_that_hits_the_cap_warns(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--max-steps", 2, "--quiet")
+    assert answer.code == 0
+    assert answer.err.startswith("warning: not converged: the cap on sweeps was reached (2); raise max_steps")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["diagnostics"]["converged"] is False
+
+
+def test_an_existing_run_needs_force(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = ["fit", votes, "-o", run, "--engine", "coordinate"]
+    assert cli(*command).code == 0
+    before = (run / "run.json").read_bytes()
+    refused = cli(*command, "--prior", "paper")
+    assert refused.code == 2
+    assert "exists already; give --force" in refused.err
+    assert (run / "run.json").read_bytes() == before
+    assert cli(*command, "--prior", "paper", "--force").code == 0
+    assert load_run(run).diagnostics.difficulty_scale == 1000.0
+    assert names(tmp_path) == ["run", "votes.csv"]
+
+
+def test_a_folder_that_is_not_a_run_is_not_replaced(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    answer = cli("fit", votes, "-o", mine, "--engine", "coordinate", "--force")
+    assert answer.code == 2
+    assert (mine / "thesis.txt").read_text() == "years of work"
+
+
+def test_the_working_directory_as_the_run(
+    cli: Callable[..., Any], votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
+    monkeypatch.chdir(run)
+    answer = cli("fit", votes, "-o", ".", "--engine", "coordinate", "--prior", "paper", "--force")
+    assert (answer.code, answer.out) == (0, "")
+    assert load_run(run).diagnostics.difficulty_scale == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--max-steps", "0"], "max_steps must be a whole number of at least 1, got 0"),
+        (["--max-steps", "many"], "Invalid value for '--max-steps'"),
+        (["--difficulty-scale", "-1"], "difficulty_scale must be a positive number, got -1.0"),
+        (["--ability-scale", "0"], "ability_scale must be a positive number, got 0.0"),
+        (["--ability-scale", "nan"], "ability_scale must be a positive number, got nan"),
+        (["--ability-mean", "inf"], "ability_mean must be a finite number, got inf"),
+        (["--difficulty-scale", "1e9"], "must be at most 100000"),
+        (["--engine", "em"], "'em' is not one of 'svi', 'coordinate'"),
+        (["--prior", "vague"], "'vague' is not one of 'default', 'paper'"),
+        (["--engine", "coordinate", "--init", "paper"], "init='paper' has no meaning for the coordinate engine"),
+        (["--engine", "coordinate", "--batch-items", "5"], "batch_items=5 has no meaning for the coordinate engine"),
+        (["--engine", "coordinate", "--device", "cuda"], "device='cuda' has no meaning for the coordinate engine"),
+        (["--family", "gaussian"], "family='gaussian' has no meaning for the svi engine"),
+        (["--batch-items", "0"], "batch_items must be a whole number of at least 1, got 0"),
+        (["--samples", "0"], "--samples must be a whole number of at least 1, got 0"),
+        (["--seed", "-1"], "Invalid value for '--seed'"),
+        (["--device", "banana"], "device must be cpu or cuda, got 'banana'"),
+        (["--resume"], "there is no checkpoint"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_options(cli: Callable[..., Any], votes: Path, tmp_path: Path, options: list[str], said: str) -> None:
+    answer = cli("fit", votes, "-o", tmp_path / "run", *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert names(tmp_path) == ["votes.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("item,annotator,vote\n", "has a header and no rows"),
+        ("item,annotator,vote\nx,a,\ny,a,\n", "has no votes"),
+        ("item,annotator,vote\nx,a,1\ny,a,2\n", "row 2 (line 3), column 'vote'"),
+        ("item,annotator,vote\nx,a,1\nx,a,0\n", "--duplicates first, last, mean or all"),
+        ("item,vote\nx,1\n", "has no annotator column"),
+    ],
+    ids=["no rows", "abstentions", "three classes", "conflict", "no annotators"],
+)
+def test_bad_tables(cli: Callable[..., Any], tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    answer = cli("fit", path, "-o", tmp_path / "run")
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+    assert names(tmp_path) == ["votes.csv"]
+
+
+def test_the_target_is_checked_before_the_votes_are_read(cli: Callable[..., Any], tmp_path: Path) -> None:
+    answer = cli("fit", tmp_path / "missing.csv", "-o", tmp_path / "no" / "such" / "run")
+    assert answer.code == 2
+    assert "does not exist" in answer.err
+    assert "missing.csv" not in answer.err
+
+
+def test_one_vote_is_a_result_with_warnings(cli: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("item,annotator,vote\nx,a,1\n")
+    answer = cli("fit", path, "-o", tmp_path / "run", "--engine", "coordinate", "--json")
+    assert answer.code == 0
+    assert answer.err.count("warning: ") == 2
+    assert len(json.loads(answer.out)["warnings"]) == 2
+
+
+def test_readers_options(cli: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("photo,a,b,c\nx,1,1,1\ny,0,,0\nz,1,1,0\n")
+    answer = cli("fit", path, "-o", tmp_path / "run", "--wide", "--item-col", "photo", "--engine", "coordinate")
+    assert answer.code == 0
+    assert load_run(tmp_path / "run").posterior.item_counts.tolist() == [3, 2, 3]
+
+
+# --- interruptions ---
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", SLOW, *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(path: Path, process: subprocess.Popen[str], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
+    command = ["fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper"]
+    with running(*command) as process:
+        wait_for(checkpoint, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert f"checkpoint: {checkpoint}\ngo on with the same command and --resume\n" in err
+    assert "Traceback" not in err
+    assert names(tmp_path) == ["run.checkpoint.npz", "votes.csv"]
+    assert 1 <= int(read_arrays(checkpoint)["sweep"]) < 15
+
+    other = cli("fit", votes, "-o", run, "--engine", "coordinate", "--resume")
+    assert other.code == 2
+    assert "belongs to other votes or other settings" in other.err
+    assert cli(*command, "--resume").code == 0
+    assert names(tmp_path) == ["run", "votes.csv"]
+    assert cli("fit", votes, "-o", tmp_path / "whole", *command[4:]).code == 0
+    for name in FILES:
+        if name != "run.json":
+            assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
+    cli: Callable[..., Any], votes: Path, tmp_path: Path
+) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
+    assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
+    before = {name: (run / name).read_bytes() for name in FILES}
+    command = ["fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper", "--force"]
+    with running(*command) as process:
+        wait_for(checkpoint, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert {name: (run / name).read_bytes() for name in names(run)} == before
+    assert cli(*command, "--resume").code == 0
+    assert not checkpoint.exists()
+    expected = fit(votes, engine="coordinate", prior="paper").posterior.items.positive
+    assert np.array_equal(load_run(run).posterior.items.positive, expected)
+
+
+def test_an_interruption_leaves_an_existing_run_alone(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
+    before = {name: (run / name).read_bytes() for name in FILES}
+    with running("fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper", "--force") as process:
+        wait_for(tmp_path / "run.checkpoint.npz", process)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert {name: (run / name).read_bytes() for name in names(run)} == before
+
+
+def test_a_damaged_checkpoint_is_said(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.checkpoint.npz").write_bytes(b"PK\x03\x04 not a checkpoint")
+    answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--resume")
+    assert (answer.code, answer.out) == (2, "")
+    assert "run.checkpoint.npz is damaged or not ours" in answer.err
+    assert names(tmp_path) == ["run.checkpoint.npz", "votes.csv"]
+
+
+# --- real tables ---
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bluebird",
+        "chexpert_test",
+        "product_matching",
+        "relex_cause",
+        "snow_rte",
+        "sp_amt",
+        "trec_binary",
+        "zencrowd_us",
+    ],
+)
+def test_real_tables(cli: Callable[..., Any], real_data: Path, tmp_path: Path, name: str) -> None:
+    path = real_data / name / "votes.csv"
+    repeats = ["--duplicates", "all"] if name in {"relex_cause", "zencrowd_us"} else []
+    answer = cli("fit", path, "-o", tmp_path / "run", "--engine", "coordinate", "--json", *repeats)
+    assert answer.code == 0
+    said = json.loads(answer.out)
+    assert said["converged"] is True
+    assert said["items"] == pd.read_csv(path)["item"].nunique()
+    labels = pd.read_csv(tmp_path / "run" / "soft_labels.csv", dtype={"item": "str"})
+    assert labels["p"].between(0, 1).all()
+    assert not labels.drop(columns="majority").isna().any().any()
+    truth = pd.read_csv(real_data / name / "truth.csv", dtype={"item": "str"}).set_index("item")
+    column = "label" if "label" in truth else truth.columns[0]
+    known = labels[labels["item"].isin(truth.index)]
+    right = (known["p"] >= 0.5).to_numpy() == truth.loc[known["item"], column].to_numpy().astype(bool)
+    assert right.mean() > 0.5  # upright
