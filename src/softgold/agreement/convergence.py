@@ -158,8 +158,12 @@ def _summarise(
         points = measured.alphas, measured.maps
     alphas = subsets["alpha"].to_numpy()
     line = _fit_own_line(*points)
-    published = _infer(alphas, PUBLISHED_LINE, fraction)
-    refitted = None if line is None else _infer(alphas, line, fraction)
+    full_alpha = float(measured.alpha_of(settings.alpha).mean())
+    # Both lines are lines of pairs. With three raters or more, two who drew nothing agree, which lifts alpha above the
+    # pairs': the subsets' alphas are moved to the pairs' level before a line is applied.
+    of_pairs = alphas + (float(pairs["alpha"].mean()) - full_alpha)
+    published = _infer(of_pairs, PUBLISHED_LINE, fraction)
+    refitted = None if line is None else _infer(of_pairs, line, fraction)
     map_interval = subset_interval(subsets["map"], fraction) if "map" in subsets else None
     basis, bound = _upper_bound(map_interval, published, refitted, len(pairs))
     return Convergence(
@@ -170,7 +174,7 @@ def _summarise(
         masks=table.masks is not None,
         subset_size=size,
         thresholds=_threshold_frame(measured),
-        alpha=float(measured.alpha_of(settings.alpha).mean()),
+        alpha=full_alpha,
         map=None if measured.map is None else measured.map.map,
         alpha_interval=subset_interval(alphas, fraction),
         map_interval=map_interval,
