@@ -212,6 +212,26 @@ def test_tasks_become_panels(run: Path) -> None:
     assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
 
 
+def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
+    evaluation = json.loads((run / "evaluation.json").read_text())
+    task, names = evaluation["tasks"][0], [f"model_{i}" for i in range(60)]
+    template = [row for row in task["metrics"] if row["model"] == "model_1"]
+    metrics = [
+        {**row, "model": name, "value": row["value"] + 0.001 * i} for i, name in enumerate(names) for row in template
+    ]
+    beats = {name: [[0.5] * 60] * 60 for name in task["beats"]}
+    many = [{**task, "task": f"task {i}", "metrics": metrics, "beats": beats} for i in range(90)]
+    average = {"metrics": metrics, "comparisons": task["comparisons"], "beats": beats, "stability": task["stability"]}
+    evaluation.update(models=names, tasks=many, average=average)
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    page = render_report(summarise(run))
+    assert len(page.encode()) < 5_000_000
+    text = read(page).text
+    assert "24 of 90 tasks are shown here; all are in metrics.csv" in text
+    assert "40 of 60 models; all are in metrics.csv" in text
+    assert "the best 12 of 60; all are in evaluation.json" in text
+
+
 def test_a_model_without_values_has_dashes(run: Path) -> None:
     evaluation = json.loads((run / "evaluation.json").read_text())
     for row in evaluation["tasks"][0]["metrics"]:

@@ -15,15 +15,16 @@ __all__ = ["leading_words", "model_section"]
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
 MOST_MODELS = 40
 MOST_IN_MATRIX = 12
+MOST_TASKS = 24
 
 Rows = dict[tuple[str, str], Mapping[str, Any]]
 
 
 def model_section(evaluation: Mapping[str, Any]) -> Section:
     """Show the models on each task, and on average where there are several."""
-    parts = [(task["task"], task, task["notes"]) for task in evaluation["tasks"]]
+    count = len(evaluation["tasks"])
+    parts = [(task["task"], task, task["notes"]) for task in evaluation["tasks"][:MOST_TASKS]]
     if evaluation["average"] is not None:
-        count = len(parts)
         parts.insert(0, (f"Average of {count} tasks", evaluation["average"], ()))
     panels = tuple(_panel(name, part, notes, evaluation["models"]) for name, part, notes in parts)
     settings = evaluation["settings"]
@@ -32,8 +33,10 @@ def model_section(evaluation: Mapping[str, Any]) -> Section:
         f"soft label ({evaluation['soft']}), so that an error on a doubtful item counts less. Intervals hold "
         f"{100 * settings['level']:g} % of {settings['bootstrap']:,} resamples of the items."
     )
-    general = Panel(notes=tuple(evaluation["notes"])) if evaluation["notes"] else None
-    return Section("models", "Models", words, panels if general is None else (*panels, general))
+    notes = tuple(evaluation["notes"])
+    if count > MOST_TASKS:
+        notes = (f"{MOST_TASKS} of {count} tasks are shown here; all are in metrics.csv", *notes)
+    return Section("models", "Models", words, (*panels, Panel(notes=notes)) if notes else panels)
 
 
 def leading_words(evaluation: Mapping[str, Any]) -> tuple[str, str] | None:
