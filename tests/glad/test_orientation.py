@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 from softgold.errors import ConvergenceWarning
 from softgold.glad.fitting import fit
@@ -68,6 +69,11 @@ def test_the_published_start_is_turned_where_noise_chose_the_wrong_side() -> Non
         verdicts += [part.orientation for part in found.diagnostics.components]
         assert parts_right(drawn, found.posterior.items.positive) == [True] * 3
         assert all(part.mean_ability > 0 for part in found.diagnostics.components)
+        abilities = found.posterior.abilities  # turned as a whole: moments, probabilities and nodes
+        assert abilities.p_adversarial == pytest.approx(ndtr(-abilities.mean / abilities.sd), abs=1e-9)
+        assert (abilities.nodes * abilities.mass).sum(axis=1) == pytest.approx(abilities.mean, abs=1e-6)
+        assert ((abilities.low < abilities.mean) & (abilities.mean < abilities.high)).all()
+        assert np.abs(found.posterior.predict_proba(drawn.votes) - found.posterior.items.positive).mean() < 0.1
     assert {"kept", "flipped"} <= set(verdicts)
 
 

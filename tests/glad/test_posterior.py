@@ -119,11 +119,28 @@ def test_strangers_under_a_hopeful_prior_are_believed() -> None:
     assert down == pytest.approx(1 - up, abs=1e-9)
     # By hand: P(b > 0 | a vote of 1), c ~ N(1, 1) for the mean of sigmoid(c b); b ~ N(0, 9). Here q(c) is the prior,
     # and the factor of b has E[c] and E[h(c b)] in place of the mean likelihood.
-    c = norm.ppf((np.arange(4000) + 0.5) / 4000, loc=1.0)
-    b = np.linspace(-30, 30, 6001)
+    c = norm.ppf((np.arange(1000) + 0.5) / 1000, loc=1.0)
+    b = np.linspace(-30, 30, 3001)
     log_q = norm.logpdf(b, scale=3.0) + 0.5 * b - log_two_cosh_half(b[:, None] * c).mean(axis=1)
     q = np.exp(log_q - log_q.max())
-    assert up == pytest.approx(q[b > 0].sum() / (q.sum() - q[b == 0].sum()), abs=1e-3)
+    assert up == pytest.approx(q[b > 0].sum() / (q.sum() - q[b == 0].sum()), abs=2e-3)
+
+
+def test_a_stranger_beside_a_known_annotator_counts_with_the_prior(coordinate: Fit) -> None:
+    posterior = coordinate.posterior
+    scale = posterior.prior.difficulty_scale
+    assert scale is not None
+    best = int(posterior.abilities.mean.argmax())
+    frame = pd.DataFrame({"item": ["x", "x"], "annotator": [posterior.annotator_ids[best], "stranger"], "vote": [1, 0]})
+    x = np.linspace(-8, 8, 4001)
+    known = posterior.abilities.mass[best] @ log_two_cosh_half(scale * posterior.abilities.nodes[best][:, None] * x)
+    prior = norm.ppf((np.arange(1000) + 0.5) / 1000, scale=scale)
+    log_q = norm.logpdf(x) + 0.5 * scale * posterior.abilities.mean[best] * x - known
+    log_q -= log_two_cosh_half(prior[:, None] * x).mean(axis=0)
+    q = np.exp(log_q - log_q.max())
+    expected = q[x > 0].sum() / (q.sum() - q[x == 0].sum())
+    assert posterior.predict_proba(read_votes(frame))[0] == pytest.approx(expected, abs=2e-3)
+    assert posterior.predict_proba(read_votes(frame.head(1)))[0] > expected + 0.01
 
 
 def test_helpful_and_adversarial_annotators_count_with_their_sign(votes: VoteTable, coordinate: Fit) -> None:
