@@ -190,6 +190,27 @@ def test_starts_in_whitened_coordinates(votes: VoteTable) -> None:
     consensus = consensus_start(votes, Prior())
     assert set(consensus.c_mean) == {1.0}
     assert np.array_equal(consensus.b_mean > 0, votes.item_shares > 0.5)
+    turned = consensus_start(votes, Prior(ability_mean=-0.5))
+    assert set(turned.c_mean) == {-1.0}
+    assert np.array_equal(turned.b_mean, -consensus.b_mean)
+
+
+def test_the_result_is_the_mean_of_the_last_steps(votes: VoteTable) -> None:
+    prior = Prior(difficulty_scale=3.0)
+    start = consensus_start(votes, prior)
+    shifts: list[FloatArray] = []
+
+    def watch(step: int, elbo: float) -> None:
+        shifts.append(pyro.get_param_store()["b_shift"].detach().numpy().astype(float))
+
+    schedule = replace(svi.SCHEDULES["consensus"], max_steps=60)
+    found = svi.run_svi(votes, prior, start, schedule, seed=0, on_step=watch)
+    last = np.mean(shifts[50:], axis=0)  # a window is fifty steps, and ten of the next have been taken
+    assert found.b_mean == pytest.approx(start.b_mean + start.b_sd * last, abs=1e-4)
+    published = replace(svi.SCHEDULES["paper"], max_steps=60)
+    shifts.clear()
+    found = svi.run_svi(votes, prior, start, published, seed=0, on_step=watch)
+    assert found.b_mean == pytest.approx(start.b_mean + start.b_sd * shifts[-1], abs=1e-4)  # the last step, as it is
 
 
 def test_a_cap_is_said() -> None:
