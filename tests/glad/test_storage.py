@@ -1,4 +1,4 @@
-"""Runs on disk: exact round trips, files that are the same bytes, damage that is said, checkpoints that go on."""
+"""Runs on disk: exact round trips, files that are the same bytes, and damage that is said."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from softgold.errors import OutputError, StorageError
-from softgold.glad.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-from softgold.glad.coordinate import CoordinateState
-from softgold.glad.fitting import Fit, FitSettings, Progress, fit
-from softgold.glad.posterior import Posterior
-from softgold.glad.priors import Prior
-from softgold.glad.storage import load_run, load_votes, read_arrays, save_run, votes_digest, write_arrays
+from softgold.glad.fitting import Fit, fit
+from softgold.glad.storage import load_run, load_votes, read_arrays, save_run, votes_digest
 from softgold.readers import read_votes
 from softgold.simulation import simulate
 from softgold.votes import VoteTable
@@ -55,27 +51,13 @@ def run(stored: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(stored, tmp_path / "run"))
 
 
-def arrays_of(posterior: Posterior) -> dict[str, Any]:
-    found = {f"items.{name}": array for name, array in vars(posterior.items).items()}
-    found |= {f"abilities.{name}": array for name, array in vars(posterior.abilities).items()}
-    names = ("item_counts", "item_positives", "annotator_counts", "annotator_agreement")
-    return found | {name: getattr(posterior, name) for name in names}
-
-
-def assert_same_posterior(first: Posterior, second: Posterior) -> None:
-    for (name, here), there in zip(arrays_of(first).items(), arrays_of(second).values(), strict=True):
-        assert np.array_equal(here, there, equal_nan=True), name
-        assert here.dtype == there.dtype, name
-    assert first.item_ids.equals(second.item_ids)
-    assert first.annotator_ids.equals(second.annotator_ids)
-    assert (first.prior, first.method, first.family) == (second.prior, second.method, second.family)
-
-
 # --- round trips ---
 
 
 @pytest.mark.parametrize("options", [{"engine": "coordinate"}, {"engine": "coordinate", "prior": "paper"}, {"seed": 3}])
-def test_a_run_comes_back_exactly(votes: VoteTable, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_run_comes_back_exactly(
+    votes: VoteTable, tmp_path: Path, options: dict[str, Any], assert_same_posterior: Callable[..., None]
+) -> None:
     before = fit(votes, **options)
     save_run(before, votes, tmp_path / "run")
     after = load_run(tmp_path / "run")
@@ -143,7 +125,9 @@ def test_the_same_seed_gives_the_same_bytes(votes: VoteTable, tmp_path: Path, op
     assert records[0] == records[1]
 
 
-def test_samples_go_into_the_table_and_not_into_the_posterior(votes: VoteTable, fitted: Fit, tmp_path: Path) -> None:
+def test_samples_go_into_the_table_and_not_into_the_posterior(
+    votes: VoteTable, fitted: Fit, tmp_path: Path, assert_same_posterior: Callable[..., None]
+) -> None:
     save_run(fitted, votes, tmp_path / "run", samples=50)
     p = pd.read_csv(tmp_path / "run" / "soft_labels.csv")["p"].to_numpy()
     assert np.array_equal(p, fitted.posterior.sample_soft_labels(50, seed=0).p)
@@ -365,7 +349,9 @@ def test_votes_that_are_not_votes(run: Path) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_bytes_are_noticed_or_harmless(run: Path, stored: Path, fitted: Fit, data: st.DataObject) -> None:
+def test_damaged_bytes_are_noticed_or_harmless(
+    run: Path, stored: Path, fitted: Fit, data: st.DataObject, assert_same_posterior: Callable[..., None]
+) -> None:
     whole = (stored / "posterior.npz").read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1), label="start")
     length = data.draw(st.sampled_from([1, 1, 1, 2, 4, 30, 300]), label="length")
@@ -400,82 +386,3 @@ def test_damaged_headers_are_noticed(run: Path, stored: Path, data: st.DataObjec
     (run / "posterior.npz").write_bytes(whole)
     with pytest.raises(StorageError):
         load_run(run)
-
-
-# --- checkpoints ---
-
-
-class InterruptionError(Exception):
-    """Raised by a test to interrupt a fit."""
-
-
-def interrupted_after(votes: VoteTable, sweeps: int, **options: Any) -> CoordinateState:
-    states: list[CoordinateState] = []
-
-    def see(progress: Progress) -> None:
-        if progress.state is not None:
-            states.append(progress.state)
-        if progress.step == sweeps:
-            raise InterruptionError
-
-    with pytest.raises(InterruptionError):
-        fit(votes, on_progress=see, **options)
-    return states[-1]
-
-
-@pytest.mark.parametrize("options", [{"family": "free"}, {"family": "gaussian"}, {"prior": "paper"}], ids=str)
-def test_a_resumed_fit_is_the_uninterrupted_one(votes: VoteTable, tmp_path: Path, options: dict[str, Any]) -> None:
-    options = {"engine": "coordinate", **options}
-    whole = fit(votes, **options)
-    digest, path = votes_digest(votes), tmp_path / "run.checkpoint.npz"
-    last = whole.diagnostics.steps
-    for sweeps in {1, 2, 3, 4, 5, 6, 7, last // 2, last - 1, last}:
-        save_checkpoint(path, interrupted_after(votes, sweeps, **options), whole.settings, digest)
-        again = fit(votes, resume=load_checkpoint(path, whole.settings, digest), **options)
-        assert_same_posterior(again.posterior, whole.posterior)
-        assert again.diagnostics.elbo == whole.diagnostics.elbo
-        assert again.diagnostics.steps == whole.diagnostics.steps
-
-
-def test_a_resumed_svi_fit_is_the_uninterrupted_one(votes: VoteTable) -> None:
-    whole = fit(votes)
-    for sweeps in (3, whole.diagnostics.sweeps):
-        again = fit(votes, resume=interrupted_after(votes, sweeps))
-        assert_same_posterior(again.posterior, whole.posterior)
-
-
-def test_a_checkpoint_belongs_to_votes_and_settings(votes: VoteTable, tmp_path: Path) -> None:
-    path = checkpoint_path(tmp_path / "run")
-    assert path == tmp_path / "run.checkpoint.npz"
-    state = interrupted_after(votes, 3, engine="coordinate")
-    own = FitSettings(engine="coordinate")
-    save_checkpoint(path, state, own, "digest")
-    assert load_checkpoint(path, own, "digest").sweep == 3
-    assert load_checkpoint(path, FitSettings(engine="coordinate", max_steps=9), "digest").sweep == 3
-    for settings_, digest in (
-        (own, "another digest"),
-        (FitSettings(engine="coordinate", family="gaussian"), "digest"),
-        (FitSettings(engine="coordinate", prior=Prior(difficulty_scale=2.0)), "digest"),
-        (FitSettings(engine="svi"), "digest"),
-    ):
-        with pytest.raises(StorageError, match="belongs to other votes or other settings"):
-            load_checkpoint(path, settings_, digest)
-
-
-def test_damaged_checkpoints_are_said(votes: VoteTable, tmp_path: Path) -> None:
-    path, own = tmp_path / "run.checkpoint.npz", FitSettings(engine="coordinate")
-    with pytest.raises(StorageError, match="is not there"):
-        load_checkpoint(path, own, "digest")
-    save_checkpoint(path, interrupted_after(votes, 2, engine="coordinate"), own, "digest")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StorageError, match="damaged"):
-        load_checkpoint(path, own, "digest")
-    path.write_bytes(whole)
-    arrays = read_arrays(path)
-    write_arrays(path, {**arrays, "version": np.array(99)})
-    with pytest.raises(StorageError, match="is of version 99"):
-        load_checkpoint(path, own, "digest")
-    write_arrays(path, {name: array for name, array in arrays.items() if name != "scale"})
-    with pytest.raises(StorageError, match="not a checkpoint"):
-        load_checkpoint(path, own, "digest")
