@@ -58,7 +58,7 @@ def data_warnings(votes: VoteTable, components: tuple[ComponentReport, ...]) -> 
     if torn:
         found.append(
             f"{_count(torn, components)} votes too few or too divided to tell which annotators are helpful; p there "
-            "follows the consensus where there is one, and 1 - p would fit the votes as well"
+            "mixes both ways of reading them, and is drawn towards 0.5"
         )
     return tuple(found)
 

@@ -254,6 +254,8 @@ class _Fitting:
         # The published recipe runs its steps out by design; whether it has settled is not asked.
         converged = fitted.converged or (settings.init == "paper" and settings.max_steps is None)
         reason = "the smoothed bound has settled" if fitted.converged else "the cap on steps was reached"
+        if settings.init == "paper" and converged:
+            reason = "the steps of the published recipe were run"
         course = _Course(fitted.elbo, len(fitted.elbo), sweeps, converged, reason)
         return self._fit(items, factor, orientation, fitted.scale, course)
 
@@ -284,7 +286,7 @@ class _Fitting:
         posterior = Posterior(
             votes.item_ids,
             votes.annotator_ids,
-            items.scaled(scale),
+            items.mirrored(orientation.item_certainty).scaled(scale),
             AbilityPosterior.of(abilities, scale, family),
             settings.prior.fixed_at(scale),
             settings.engine,

@@ -3,7 +3,8 @@
 With abilities centred on zero, (c, b) -> (-c, -b) leaves the posterior as it is, separately in every component. The
 convention is that a component's annotators are helpful on the whole: a component whose vote-weighted mean ability is
 negative is turned over. Where that mean is not clearly different from zero, or there is one annotator only, nothing
-supports the convention: the component gets the sign of its consensus and is reported as undetermined.
+supports the convention: the component gets the sign of its consensus and is reported as undetermined. A fit knows one
+of two mirror images; where the mean ability is not surely positive, the soft labels mix both, by how sure it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from softgold.votes import VoteTable
 
@@ -22,6 +24,7 @@ FloatArray = NDArray[np.float64]
 Verdict = Literal["kept", "flipped", "undetermined"]
 
 CLEAR_MARGIN = 1.0  # posterior standard deviations that the mean ability must be away from zero
+SURE_MARGIN = 3.0  # and from where on the other way up is not considered any more
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,18 @@ class ComponentReport:
 
 @dataclass(frozen=True, eq=False)
 class Orientation:
-    """Signs by which to multiply the fitted values, and the report of each component."""
+    """Signs by which to multiply the fitted values, and the report of each component.
+
+    Attributes:
+        items: Sign of each item, shape (I,).
+        annotators: Sign of each annotator, shape (A,).
+        item_certainty: Probability that each item's component is the right way up, shape (I,), 0.5 to 1.
+        components: The report of each component.
+    """
 
     items: FloatArray
     annotators: FloatArray
+    item_certainty: FloatArray
     components: tuple[ComponentReport, ...]
 
 
@@ -92,7 +103,8 @@ def orient(
             sizes, sign, mean, margin, verdicts, strict=True
         )
     )
-    return Orientation(sign[parts.items], sign[parts.annotators], reports)
+    certainty = np.where((np.abs(margin) < SURE_MARGIN) & symmetric & (people > 1), ndtr(np.abs(margin)), 1.0)
+    return Orientation(sign[parts.items], sign[parts.annotators], certainty[parts.items], reports)
 
 
 def _leans_against_the_votes(votes: VoteTable, item_lean: FloatArray) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,23 @@ class ItemSummary:
             self.positive,
             self.expected_vote,
             self.expected_entropy,
+        )
+
+    def mirrored(self, certainty: FloatArray) -> ItemSummary:
+        """Return the mixture of each item with its mirror image, the former with probability `certainty`, shape (I,).
+
+        The vote to expect stays: abilities turn over together with b. An interval reaches over both images.
+        """
+        unsure = certainty < 1
+        mean = np.where(unsure, (2 * certainty - 1) * self.mean, self.mean)
+        second = self.sd**2 + self.mean**2
+        return replace(
+            self,
+            mean=mean,
+            sd=np.where(unsure, np.sqrt(np.maximum(second - mean**2, 0.0)), self.sd),
+            low=np.where(unsure, np.minimum(self.low, -self.high), self.low),
+            high=np.where(unsure, np.maximum(self.high, -self.low), self.high),
+            positive=np.where(unsure, certainty * self.positive + (1 - certainty) * (1 - self.positive), self.positive),
         )
 
     @staticmethod
