@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from softgold.errors import ConvergenceWarning
 from softgold.glad.fitting import fit
-from softgold.glad.orientation import orient
+from softgold.glad.orientation import orient, upright_probability
 from softgold.readers import read_votes
 from softgold.simulation import Simulation, simulate
 from softgold.votes import VoteTable
@@ -148,3 +148,33 @@ def test_adversaries_are_found_and_not_followed() -> None:
     helpful = (drawn.truth.kind == "helpful") & (drawn.truth.ability > 0.3)
     assert found.abilities.p_adversarial[adversarial].min() > 0.9
     assert found.abilities.p_adversarial[helpful].max() < 0.1
+
+
+def two_camps(votes_each: int) -> pd.DataFrame:
+    """Three annotators who say one thing and three who say the opposite, with one slip in ten."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"i{item}", f"a{annotator}", (item % 2) ^ (annotator > 2) ^ (rng.random() < 0.1))
+        for item in range(votes_each)
+        for annotator in range(6)
+    ]
+    return pd.DataFrame(rows, columns=["item", "annotator", "vote"]).astype({"vote": int})
+
+
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
+@pytest.mark.parametrize("engine", ["svi", "coordinate"])
+def test_camps_in_balance_leave_every_label_open(engine: Any) -> None:
+    result = fit(two_camps(40), engine=engine)
+    assert result.diagnostics.components[0].orientation == "undetermined"
+    assert np.abs(result.posterior.items.positive - 0.5).max() < 0.1
+    assert np.abs(result.posterior.items.low + result.posterior.items.high).max() < 1e-9
+
+
+def test_the_larger_camp_prevails_in_proportion() -> None:
+    table = read_votes(two_camps(40))
+    certain = upright_probability(table, np.array([1.0, 1, 1, 1, 1, 1]))
+    even = upright_probability(table, np.array([1.0, 1, 1, 0, 0, 0]))
+    some = upright_probability(table, np.array([1.0, 1, 1, 0.5, 0.5, 0.5]))
+    assert (certain == 1).all()
+    assert (even == 0.5).all()
+    assert ((some > 0.9) & (some < 1)).all()

@@ -16,7 +16,7 @@ from softgold.glad import coordinate
 from softgold.glad.coordinate import CoordinateState, Family, Grids, VoteChunk, vote_chunks
 from softgold.glad.diagnostics import Diagnostics, data_warnings
 from softgold.glad.factors import Factor, normal_factor
-from softgold.glad.orientation import Orientation, orient
+from softgold.glad.orientation import Orientation, orient, upright_probability
 from softgold.glad.posterior import AbilityPosterior, Posterior, agreement_with_others
 from softgold.glad.priors import Prior, resolve_prior
 from softgold.glad.summary import ItemSummary, Pool, summarise_exact, summarise_normal
@@ -271,6 +271,11 @@ class _Fitting:
         )
         return turned, orientation
 
+    def _certainty(self, abilities: Factor) -> FloatArray:
+        if self.settings.prior.ability_mean != 0:  # the prior has fixed the sign
+            return np.ones(self.votes.n_items)
+        return upright_probability(self.votes, abilities.positive)
+
     def _pool(self, abilities: Factor) -> Pool:
         nodes, mass, _ = abilities.points
         return Pool.of(nodes, mass, self.votes.annotator_counts, self.grids.items)
@@ -286,7 +291,7 @@ class _Fitting:
         posterior = Posterior(
             votes.item_ids,
             votes.annotator_ids,
-            items.mirrored(orientation.item_certainty).scaled(scale),
+            items.mirrored(self._certainty(abilities)).scaled(scale),
             AbilityPosterior.of(abilities, scale, family),
             settings.prior.fixed_at(scale),
             settings.engine,

@@ -4,7 +4,7 @@ With abilities centred on zero, (c, b) -> (-c, -b) leaves the posterior as it is
 convention is that a component's annotators are helpful on the whole: a component whose vote-weighted mean ability is
 negative is turned over. Where that mean is not clearly different from zero, or there is one annotator only, nothing
 supports the convention: the component gets the sign of its consensus and is reported as undetermined. A fit knows one
-of two mirror images; where the mean ability is not surely positive, the soft labels mix both, by how sure it is.
+of two mirror images; where helpful and adversarial annotators are nearly in balance, the soft labels mix both.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scipy.special import ndtr
 
 from softgold.votes import VoteTable
 
-__all__ = ["ComponentReport", "Orientation", "orient"]
+__all__ = ["ComponentReport", "Orientation", "orient", "upright_probability"]
 
 FloatArray = NDArray[np.float64]
 Verdict = Literal["kept", "flipped", "undetermined"]
 
 CLEAR_MARGIN = 1.0  # posterior standard deviations that the mean ability must be away from zero
-SURE_MARGIN = 3.0  # and from where on the other way up is not considered any more
+SURE_MARGIN = 3.0  # standard deviations of the balance from where on the other way up is not considered
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,11 @@ class Orientation:
     Attributes:
         items: Sign of each item, shape (I,).
         annotators: Sign of each annotator, shape (A,).
-        item_certainty: Probability that each item's component is the right way up, shape (I,), 0.5 to 1.
         components: The report of each component.
     """
 
     items: FloatArray
     annotators: FloatArray
-    item_certainty: FloatArray
     components: tuple[ComponentReport, ...]
 
 
@@ -103,8 +101,30 @@ def orient(
             sizes, sign, mean, margin, verdicts, strict=True
         )
     )
-    certainty = np.where((np.abs(margin) < SURE_MARGIN) & symmetric & (people > 1), ndtr(np.abs(margin)), 1.0)
-    return Orientation(sign[parts.items], sign[parts.annotators], certainty[parts.items], reports)
+    return Orientation(sign[parts.items], sign[parts.annotators], reports)
+
+
+def upright_probability(votes: VoteTable, helpful: FloatArray) -> FloatArray:
+    """Return how likely each item's component is the right way up, shape (I,), from 0.5 to 1.
+
+    Counted by votes, more helpful than adversarial annotators is the right way up. The balance of the two is a sum of
+    independent signs, so nearly Normal; the scale of the abilities, which the votes tell poorly, does not enter. A
+    component with a single annotator, who is taken to be helpful, counts as certain.
+
+    Args:
+        votes: The votes.
+        helpful: P(ability > 0) of each annotator, as oriented, shape (A,).
+    """
+    parts = votes.components
+    weight = votes.annotator_counts.astype(np.float64)
+    balance = np.bincount(parts.annotators, weights=weight * (2 * helpful - 1), minlength=parts.count)
+    variance = np.bincount(parts.annotators, weights=weight**2 * 4 * helpful * (1 - helpful), minlength=parts.count)
+    total = np.bincount(parts.annotators, weights=weight, minlength=parts.count)
+    # The last vote on either side decides nothing, however sure the signs are.
+    margin = np.abs(balance) / np.sqrt(variance + total)
+    alone = np.bincount(parts.annotators, minlength=parts.count) == 1
+    certainty: FloatArray = np.where(alone | (margin > SURE_MARGIN), 1.0, ndtr(margin))
+    return certainty[parts.items]
 
 
 def _leans_against_the_votes(votes: VoteTable, item_lean: FloatArray) -> NDArray[np.bool_]:
