@@ -116,17 +116,17 @@ def test_no_such_file(tmp_path: Path) -> None:
     ("name", "data", "said"),
     [
         ("votes.csv", b"PAR1....PAR1", "FILE is not delimited text: it looks like a Parquet file"),
-        ("votes.csv", gzip.compress(HEADER), "FILE is not delimited text: it looks like a gzip file"),
+        ("votes.csv", gzip.compress(HEADER, mtime=0), "FILE is not delimited text: it looks like a gzip file"),
         ("votes.tsv", b"PK\x03\x04....", "it looks like a zip archive or a spreadsheet"),
         ("votes.csv", "item,annotator".encode("utf-16"), "it looks like UTF-16 text; save it as UTF-8"),
         ("votes.csv", HEADER + b"x,a\0,1\n", "FILE is not delimited text: byte 23 is NUL"),
         ("votes.parquet", HEADER, "FILE cannot be read as Parquet"),
         ("votes.parquet", b"", "FILE cannot be read as Parquet"),
         ("votes.csv.gz", HEADER, "FILE is not a whole gzip file"),
-        ("votes.csv.gz", gzip.compress(HEADER + b"x,a,1\n")[:-9], "FILE is not a whole gzip file"),
+        ("votes.csv.gz", gzip.compress(HEADER + b"x,a,1\n", mtime=0)[:-9], "FILE is not a whole gzip file"),
         ("votes.xlsx", b"", "cannot tell the format of FILE from its name"),
         ("votes", HEADER, "cannot tell the format of FILE from its name"),
-        ("votes.gz", gzip.compress(HEADER), "cannot tell the format of FILE from its name"),
+        ("votes.gz", gzip.compress(HEADER, mtime=0), "cannot tell the format of FILE from its name"),
     ],
 )
 def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, data: bytes, said: str) -> None:
