@@ -109,7 +109,7 @@ class SoftLabels:
         return np.minimum(self.p, 1 - self.p)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of DESIGN's contract: `COLUMNS`, and `label` where there is one."""
+        """Return the table that is exported: `COLUMNS`, and `label` where there is one."""
         nothing = np.full(len(self), np.nan)
         b = self.difficulty or DifficultySummary(nothing, nothing, nothing, nothing)
         columns = {
