@@ -32,9 +32,10 @@ from torch.distributions import constraints
 
 import softgold
 from softgold.glad import coordinate
-from softgold.glad.fitting import FitSettings, _Fitting
+from softgold.glad.chunks import vote_chunks
+from softgold.glad.coordinate import Grids
 from softgold.glad.priors import PRESETS
-from softgold.glad.svi import SCHEDULES, NormalFit, run_svi
+from softgold.glad.svi_state import NormalFit
 from softgold.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
@@ -121,8 +122,6 @@ class PaperRecipe:
             found["b_mean"] / PAPER_SCALE,
             found["b_sd"] / PAPER_SCALE,
             PAPER_SCALE,
-            (),
-            False,
         )
         return fitted, best * PAPER_STEPS
 
@@ -178,13 +177,12 @@ def of_normals(fitted: NormalFit) -> Approximation:
 def of_coordinate(votes: VoteTable) -> Approximation:
     """Fit the coordinate engine under the paper's prior and return its exact factors as an approximation."""
     prior = PRESETS["paper"]
-    fitting = _Fitting(votes, FitSettings(engine="coordinate", prior=prior), lambda progress: None)
-    state, _ = fitting._sweeps(None, coordinate.MAX_SWEEPS)
-    abilities, grid = state.abilities, fitting.grids.items
-    coupled = abilities.table @ fitting.grids.coupling
-    chunks = [
-        coordinate.item_factors(chunk, abilities.mean, coupled, fitting.grids, "free") for chunk in fitting.chunks
-    ]
+    grids = Grids.for_votes(votes, prior)
+    parts = vote_chunks(votes)
+    state, _ = coordinate.run(coordinate.start_state(votes, prior, grids), parts, prior, grids)
+    abilities, grid = state.abilities, grids.items
+    coupled = abilities.table @ grids.coupling
+    chunks = [coordinate.item_factors(part, abilities.mean, coupled, grids, "free") for part in parts]
     bound = coordinate.ability_bound(abilities, prior.whitened_abilities(state.scale), prior, state.scale)
     for chunk in chunks:  # a row's bound holds its likelihood; what is left is prior and entropy
         likelihood = chunk.eta * chunk.factor.mean - np.einsum("rg,rg->r", chunk.factor.table, chunk.penalty)
@@ -218,10 +216,9 @@ def draw_rows(nodes: FloatArray, mass: FloatArray, rng: np.random.Generator) -> 
 
 def svi_under_paper_prior(votes: VoteTable) -> NormalFit:
     """Run the svi engine's default recipe under the paper's prior."""
-    fitting = _Fitting(votes, FitSettings(prior=PRESETS["paper"]), lambda progress: None)
-    state, _ = fitting._sweeps(None, coordinate.MAX_SWEEPS)
-    start = fitting._matched_normals(state)
-    return run_svi(votes, PRESETS["paper"], start, SCHEDULES["coordinate"], seed=0)
+    found = softgold.fit(votes, prior="paper").posterior
+    c, b = found.abilities, found.items
+    return NormalFit(c.mean * PAPER_SCALE, c.sd * PAPER_SCALE, b.mean / PAPER_SCALE, b.sd / PAPER_SCALE, PAPER_SCALE)
 
 
 def peak_bytes_per_vote(votes: VoteTable) -> float:

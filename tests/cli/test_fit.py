@@ -24,17 +24,22 @@ from softgold.softlabels import COLUMNS
 
 FILES = ["annotators.csv", "posterior.npz", "run.json", "soft_labels.csv", "votes.parquet"]
 
-# The command line with sweeps that take their time and a checkpoint after each of them.
+# The command line with sweeps and steps that take their time and a checkpoint after each of them.
 SLOW = """
 import sys, time
 import softgold.cli.fit as command
-from softgold.glad import coordinate
+from softgold.glad import coordinate, svi
 
 def slow_sweep(*arguments, sweep=coordinate.sweep):
     time.sleep(0.25)
     return sweep(*arguments)
 
-coordinate.sweep = slow_sweep
+def slow_batches(*arguments, batches=svi.item_batches, **options):
+    for batch in batches(*arguments, **options):
+        time.sleep(0.05)
+        yield batch
+
+coordinate.sweep, svi.item_batches = slow_sweep, slow_batches
 command.CHECKPOINT_SECONDS = 0
 from softgold.cli import main
 sys.exit(main())
@@ -278,6 +283,30 @@ def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path,
     other = cli("fit", votes, "-o", run, "--engine", "coordinate", "--resume")
     assert other.code == 2
     assert "belongs to other votes or other settings" in other.err
+    assert cli(*command, "--resume").code == 0
+    assert names(tmp_path) == ["run", "votes.csv"]
+    assert cli("fit", votes, "-o", tmp_path / "whole", *command[4:]).code == 0
+    for name in FILES:
+        if name != "run.json":
+            assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("init", ["consensus", "paper"])
+def test_an_svi_fit_without_sweeps_can_be_resumed(
+    cli: Callable[..., Any], votes: Path, tmp_path: Path, init: str, number: int
+) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
+    command = ["fit", votes, "-o", run, "--init", init, "--max-steps", "60"]
+    with running(*command) as process:
+        wait_for(checkpoint, process)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert f"checkpoint: {checkpoint}\ngo on with the same command and --resume\n" in err
+    assert names(tmp_path) == ["run.checkpoint.npz", "votes.csv"]
+    assert 1 <= len(read_arrays(checkpoint)["elbo"]) < 60
+
     assert cli(*command, "--resume").code == 0
     assert names(tmp_path) == ["run", "votes.csv"]
     assert cli("fit", votes, "-o", tmp_path / "whole", *command[4:]).code == 0

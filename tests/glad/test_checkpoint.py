@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgold.errors import StorageError
+from softgold.errors import ConvergenceWarning, StorageError
 from softgold.glad.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from softgold.glad.coordinate import CoordinateState
-from softgold.glad.fitting import FitSettings, Progress, fit
+from softgold.glad.fitting import FitSettings, FitState, Progress, fit
 from softgold.glad.priors import Prior
 from softgold.glad.storage import read_arrays, votes_digest, write_arrays
 from softgold.simulation import simulate
@@ -28,13 +28,12 @@ class InterruptionError(Exception):
     """Raised by a test to interrupt a fit."""
 
 
-def interrupted_after(votes: VoteTable, sweeps: int, **options: Any) -> CoordinateState:
-    states: list[CoordinateState] = []
+def interrupted_after(votes: VoteTable, step: int, stage: str = "coordinate", **options: Any) -> FitState:
+    states: list[FitState] = []
 
     def see(progress: Progress) -> None:
-        if progress.state is not None:
-            states.append(progress.state)
-        if progress.step == sweeps:
+        if (progress.stage, progress.step) == (stage, step):
+            states.append(progress.snapshot())
             raise InterruptionError
 
     with pytest.raises(InterruptionError):
@@ -58,7 +57,7 @@ def test_a_resumed_fit_is_the_uninterrupted_one(
         assert again.diagnostics.steps == whole.diagnostics.steps
 
 
-def test_a_resumed_svi_fit_is_the_uninterrupted_one(
+def test_an_svi_fit_resumed_in_its_first_stage_is_the_uninterrupted_one(
     votes: VoteTable, assert_same_posterior: Callable[..., None]
 ) -> None:
     whole = fit(votes)
@@ -67,14 +66,45 @@ def test_a_resumed_svi_fit_is_the_uninterrupted_one(
         assert_same_posterior(again.posterior, whole.posterior)
 
 
+@pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"init": "consensus"}, {"init": "paper", "max_steps": 120}, {"batch_items": 15}, {"difficulty_scale": 3.0}],
+    ids=str,
+)
+def test_an_svi_fit_resumed_in_its_second_stage_is_the_uninterrupted_one(
+    votes: VoteTable, tmp_path: Path, options: dict[str, Any], assert_same_posterior: Callable[..., None]
+) -> None:
+    whole = fit(votes, **options)
+    digest, path = votes_digest(votes), tmp_path / "run.checkpoint.npz"
+    last = whole.diagnostics.steps
+    for step in {1, 2, 49, 50, 51, last - 1, last}:
+        save_checkpoint(path, interrupted_after(votes, step, "svi", **options), whole.settings, digest)
+        again = fit(votes, resume=load_checkpoint(path, whole.settings, digest), **options)
+        assert again.diagnostics.elbo == whole.diagnostics.elbo
+        assert (again.diagnostics.steps, again.diagnostics.sweeps) == (last, whole.diagnostics.sweeps)
+        assert_same_posterior(again.posterior, whole.posterior)
+
+
+def test_a_resumed_fit_may_take_more_steps(votes: VoteTable, assert_same_posterior: Callable[..., None]) -> None:
+    state = interrupted_after(votes, 30, "svi", init="paper", max_steps=30)
+    with pytest.warns(ConvergenceWarning, match="cap on steps"):
+        again = fit(votes, init="paper", max_steps=45, resume=state)
+    with pytest.warns(ConvergenceWarning, match="cap on steps"):
+        whole = fit(votes, init="paper", max_steps=45)
+    assert_same_posterior(again.posterior, whole.posterior)
+
+
 def test_a_checkpoint_belongs_to_votes_and_settings(votes: VoteTable, tmp_path: Path) -> None:
     path = checkpoint_path(tmp_path / "run")
     assert path == tmp_path / "run.checkpoint.npz"
     state = interrupted_after(votes, 3, engine="coordinate")
     own = FitSettings(engine="coordinate")
     save_checkpoint(path, state, own, "digest")
-    assert load_checkpoint(path, own, "digest").sweep == 3
-    assert load_checkpoint(path, FitSettings(engine="coordinate", max_steps=9), "digest").sweep == 3
+    for settings_ in (own, FitSettings(engine="coordinate", max_steps=9)):
+        loaded = load_checkpoint(path, settings_, "digest")
+        assert isinstance(loaded, CoordinateState)
+        assert loaded.sweep == 3
     for settings_, digest in (
         (own, "another digest"),
         (FitSettings(engine="coordinate", family="gaussian"), "digest"),
@@ -102,3 +132,13 @@ def test_damaged_checkpoints_are_said(votes: VoteTable, tmp_path: Path) -> None:
     write_arrays(path, {name: array for name, array in arrays.items() if name != "scale"})
     with pytest.raises(StorageError, match="not a checkpoint"):
         load_checkpoint(path, own, "digest")
+
+
+def test_damaged_checkpoints_of_the_second_stage_are_said(votes: VoteTable, tmp_path: Path) -> None:
+    path, own = tmp_path / "run.checkpoint.npz", FitSettings(init="consensus")
+    save_checkpoint(path, interrupted_after(votes, 2, "svi", init="consensus"), own, "digest")
+    arrays = read_arrays(path)
+    for missing in ("start_scale", "elbo", "parameter/b_shift/gradient"):
+        write_arrays(path, {name: array for name, array in arrays.items() if name != missing})
+        with pytest.raises(StorageError, match="not a checkpoint"):
+            load_checkpoint(path, own, "digest")

@@ -13,9 +13,10 @@ from scipy.stats import norm, spearmanr
 
 from softgold.errors import InputError, UsageError
 from softgold.glad.coordinate import UNIT
-from softgold.glad.factors import local_factor, normal_factor, shared_grid_factor
+from softgold.glad.factors import local_factor, shared_grid_factor
 from softgold.glad.fitting import Fit, fit
 from softgold.glad.grid import SinhGrid, log_two_cosh_half
+from softgold.glad.normals import normal_factor
 from softgold.glad.posterior import AbilityPosterior, agreement_with_others
 from softgold.glad.priors import Prior
 from softgold.glad.summary import Pool, quantiles, summarise_exact, summarise_normal

@@ -197,7 +197,7 @@ def test_the_result_is_the_mean_of_the_last_steps(votes: VoteTable) -> None:
     start = consensus_start(votes, prior)
     shifts: list[FloatArray] = []
 
-    def watch(step: int, elbo: float) -> None:
+    def watch(step: int, elbo: float, snapshot: svi.Snapshot) -> None:
         shifts.append(pyro.get_param_store()["b_shift"].detach().numpy().astype(float))
 
     schedule = replace(svi.SCHEDULES["consensus"], max_steps=60)

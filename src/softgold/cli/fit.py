@@ -28,8 +28,7 @@ from softgold.cli.common import (
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgold.glad.coordinate import CoordinateState
-    from softgold.glad.fitting import Fit, FitSettings, Progress
+    from softgold.glad.fitting import Fit, FitSettings, FitState, Progress
     from softgold.votes import VoteTable
 
 __all__ = ["register"]
@@ -135,7 +134,7 @@ def _fit_with_checkpoints(table: VoteTable, settings: FitSettings, output: Path,
 
         try:
             return fit(table, **arguments, on_progress=on_progress, resume=begin)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or a request to end
             if keeper.keep():
                 say(f"checkpoint: {path}\ngo on with the same command and --resume")
             raise
@@ -164,24 +163,26 @@ def _progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
 
 
 class _Keeper:
-    """Keeps the latest state of the coordinate stage, and stores it every few seconds."""
+    """Takes the state of a fit every few seconds, and stores it; the first is stored only if the fit is interrupted."""
 
-    def __init__(self, store: Callable[[CoordinateState], None]) -> None:
+    def __init__(self, store: Callable[[FitState], None]) -> None:
         self._store = store
-        self._state: CoordinateState | None = None
-        self._stored = time.monotonic()
+        self._state: FitState | None = None
+        self._taken = time.monotonic()
 
     def see(self, progress: Progress) -> None:
-        self._state = progress.state or self._state
-        if progress.state is not None and time.monotonic() - self._stored > CHECKPOINT_SECONDS:
-            self.keep()
+        if self._state is None:
+            self._state = progress.snapshot()
+        elif time.monotonic() - self._taken > CHECKPOINT_SECONDS:
+            self._state = progress.snapshot()
+            self._taken = time.monotonic()
+            self._store(self._state)
 
     def keep(self) -> bool:
         """Store the latest state, and say whether there was one."""
         if self._state is None:
             return False
         self._store(self._state)
-        self._stored = time.monotonic()
         return True
 
 

@@ -16,23 +16,22 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from softgold.glad.chunks import VoteChunk
 from softgold.glad.factors import (
     Factor,
     NormalPrior,
     concatenate,
-    gaussian_factor,
     local_factor,
-    normal_factor,
     shared_grid_factor,
 )
 from softgold.glad.grid import SinhGrid, log_two_cosh_half
+from softgold.glad.normals import Normals, gaussian_factor, normal_factor
 from softgold.glad.priors import Prior, learned_scale, log_hyper_prior
 from softgold.glad.threads import THREADS, worker_pool
 from softgold.votes import VoteTable
 
-__all__ = ["CoordinateState", "Family", "Grids", "ItemChunk", "ItemResult", "VoteChunk", "item_step", "run"]
+__all__ = ["CoordinateState", "Family", "Grids", "ItemChunk", "ItemResult", "item_step", "run"]
 
 FloatArray = NDArray[np.float64]
 Family = Literal["free", "gaussian"]
@@ -44,8 +43,6 @@ ABILITY_SCALE, ABILITY_STEP = 0.1, 0.1
 LARGEST_LEARNED_SCALE, TYPICAL_LEARNED_SCALE = 100.0, 10.0
 EXTRAPOLATED_SWEEPS = (4, 6, 8)
 LARGEST_STRETCH = 0.5  # in log units
-MOST_VOTES_IN_SINGLE = 256  # an item with more votes gets tables in double precision
-CHUNK_VOTES = 2**15
 ROW_BLOCK = 512
 P_TOLERANCE = 1e-3
 ELBO_TOLERANCE = 1e-6
@@ -70,8 +67,8 @@ class Grids:
     coupling: FloatArray
 
     @classmethod
-    def for_votes(cls, votes: VoteTable, prior: Prior) -> Grids:
-        """Return grids wide enough for every factor of this table."""
+    def for_votes(cls, votes: VoteTable, prior: Prior, *, ability: float = 0.0) -> Grids:
+        """Return grids wide enough for every factor of this table, and for a whitened ability known already."""
 
         def reach(most_votes: int) -> float:
             return math.sqrt(2 * (most_votes * math.log(2) + 20))
@@ -81,47 +78,9 @@ class Grids:
         typical = prior.whitened_abilities(prior.difficulty_scale or TYPICAL_LEARNED_SCALE / prior.ability_scale)
         finest = min(0.1, 3 / (abs(typical.mean) + typical.sd))
         items = SinhGrid.reaching(reach(int(votes.item_counts.max())), scale=finest, step=ITEM_STEP)
-        furthest = abs(abilities.mean) + abilities.sd * reach(int(votes.annotator_counts.max()))
+        furthest = max(ability, abs(abilities.mean) + abilities.sd * reach(int(votes.annotator_counts.max())))
         grid = SinhGrid.reaching(furthest, scale=ABILITY_SCALE, step=ABILITY_STEP)
         return cls(items, grid, log_two_cosh_half(grid.nodes[:, None] * items.nodes))
-
-
-@dataclass(frozen=True, eq=False)
-class VoteChunk:
-    """The votes on some consecutive items: weights, and signed halves (y - 1/2) * weight, items x annotators.
-
-    Single precision where no item has many votes: the tables then carry seven digits of sums of modest size. The
-    weights are kept a second time, annotators x items, because sums over items are several times faster by row.
-    """
-
-    first_item: int
-    weights: sparse.csr_array
-    signed: sparse.csr_array
-    weights_by_annotator: sparse.csr_array
-
-
-def vote_chunks(votes: VoteTable) -> tuple[VoteChunk, ...]:
-    """Return the votes in chunks of whole items, in the order of the items."""
-    dtype = np.float32 if votes.item_counts.max() <= MOST_VOTES_IN_SINGLE else np.float64
-    order: NDArray[np.intp] | slice = slice(None)
-    if (np.diff(votes.item_codes) < 0).any():
-        order = np.argsort(votes.item_codes, kind="stable")
-    annotators = votes.annotator_codes[order]
-    weights = np.ones(votes.n_votes, dtype) if votes.weights is None else votes.weights[order].astype(dtype)
-    halves = np.multiply(votes.votes[order] - 0.5, weights, dtype=dtype)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
-    size = max(CHUNK_VOTES, 4 * votes.n_annotators)  # so that an annotators x grid sum a chunk stays the lesser cost
-    cuts = np.unique(np.searchsorted(starts, np.arange(0, votes.n_votes, size)))
-
-    def chunk(first: int, last: int) -> VoteChunk:
-        rows = slice(starts[first], starts[last])
-        indptr = (starts[first : last + 1] - starts[first]).astype(np.int32)
-        shape = (last - first, votes.n_annotators)
-        whole = sparse.csr_array((weights[rows], annotators[rows], indptr), shape=shape)
-        signed = sparse.csr_array((halves[rows], annotators[rows], indptr), shape=shape)
-        return VoteChunk(int(first), whole, signed, whole.T.tocsr())
-
-    return tuple(chunk(first, last) for first, last in zip(cuts, [*cuts[1:], votes.n_items], strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +103,7 @@ class ItemResult:
         bound: The chunk's part of the evidence lower bound.
         eta: Sum of (y - 1/2) E[b] per annotator, shape (A,).
         tables: Sum of the item factors' tables per annotator, shape (A, item grid).
+        normals: The item factors themselves where they are Normals: the next sweep starts from them.
     """
 
     first_item: int
@@ -151,14 +111,28 @@ class ItemResult:
     bound: float
     eta: FloatArray
     tables: FloatArray
+    normals: Normals | None
 
 
-def item_factors(chunk: VoteChunk, ability: FloatArray, coupled: FloatArray, grids: Grids, family: Family) -> ItemChunk:
-    """Return the optimal item factors of a chunk, given the mean abilities and `coupled`, their tables @ coupling."""
+def item_factors(
+    chunk: VoteChunk,
+    ability: FloatArray,
+    coupled: FloatArray,
+    grids: Grids,
+    family: Family,
+    start: Normals | None = None,
+) -> ItemChunk:
+    """Return the optimal item factors of a chunk, given the mean abilities and `coupled`, their tables @ coupling.
+
+    Normal factors are searched for from `start`, the chunk's items of the sweep before.
+    """
     eta = chunk.signed @ ability
     penalty = chunk.weights @ coupled.astype(chunk.weights.dtype, copy=False)
-    update = shared_grid_factor if family == "free" else gaussian_factor
-    return ItemChunk(chunk.first_item, update(eta, penalty, UNIT, grids.items), eta, penalty)
+    if family == "free":
+        factor = shared_grid_factor(eta, penalty, UNIT, grids.items)
+    else:
+        factor = gaussian_factor(eta, penalty, UNIT, grids.items, start)
+    return ItemChunk(chunk.first_item, factor, eta, penalty)
 
 
 def item_step(chunk: VoteChunk, items: ItemChunk) -> ItemResult:
@@ -170,6 +144,7 @@ def item_step(chunk: VoteChunk, items: ItemChunk) -> ItemResult:
         bound=float(factor.bound.sum()),
         eta=chunk.signed.T @ factor.mean,
         tables=chunk.weights_by_annotator @ factor.table,
+        normals=None if factor.nodes is None else Normals(factor.mean, factor.sd),
     )
 
 
@@ -185,6 +160,7 @@ class CoordinateState:
         elbo: Evidence lower bound after each sweep's item step; the first sweep has none, since it starts at a point.
         growth: Change of the log root mean square ability, annotators counted by their votes, in each sweep.
         change: Largest change of P(b > 0) in the last sweep.
+        items: Whitened item factors after the last sweep, where they are Normals.
     """
 
     sweep: int
@@ -194,6 +170,7 @@ class CoordinateState:
     elbo: tuple[float, ...]
     growth: tuple[float, ...] = ()
     change: float = math.inf
+    items: Normals | None = None
 
     @property
     def settled(self) -> bool:
@@ -242,17 +219,21 @@ def sweep(
     bound = ability_bound(state.abilities, ability_prior, prior, state.scale)
     eta = np.zeros(len(state.abilities.mean))
     tables = np.zeros((len(eta), grids.items.count))
+    normals: list[Normals] = []
 
     def step(chunk: VoteChunk) -> ItemResult:
-        return item_step(chunk, item_factors(chunk, state.abilities.mean, coupled, grids, family))
+        start = state.items and state.items.rows(slice(chunk.first_item, chunk.first_item + chunk.weights.shape[0]))
+        return item_step(chunk, item_factors(chunk, state.abilities.mean, coupled, grids, family, start))
 
     for result in in_order(step, chunks, pool):
         positive[result.first_item : result.first_item + len(result.positive)] = result.positive
         bound += result.bound
         eta += result.eta
         tables += result.tables
+        if result.normals is not None:
+            normals.append(result.normals)
     penalty = tables @ grids.coupling.T
-    abilities = _ability_factors(eta, penalty, ability_prior, grids, family, pool)
+    abilities = _ability_factors(eta, penalty, ability_prior, grids, family, pool, state)
     scale = state.scale
     if prior.learned:
         scale = learned_scale(prior, scale, len(eta), float(abilities.mean.sum()), float(abilities.second.sum()))
@@ -261,7 +242,8 @@ def sweep(
     activity = tables.sum(axis=1)  # every item's table adds up to 1, so this is the votes of each annotator
     growth = 0.5 * float(np.log((activity @ abilities.second) / (activity @ state.abilities.second)))
     change = float(np.abs(positive - state.positive).max())
-    return CoordinateState(state.sweep + 1, abilities, scale, positive, elbo, (*state.growth, growth), change)
+    items = Normals.concatenate(normals) if normals else None
+    return CoordinateState(state.sweep + 1, abilities, scale, positive, elbo, (*state.growth, growth), change, items)
 
 
 def ability_bound(abilities: Factor, ability_prior: NormalPrior, prior: Prior, scale: float) -> float:
@@ -277,11 +259,15 @@ def _ability_factors(
     grids: Grids,
     family: Family,
     pool: ThreadPoolExecutor,
+    state: CoordinateState,
 ) -> Factor:
-    update = local_factor if family == "free" else gaussian_factor
+    # The consensus start is a point: no Normal to go on from.
+    start = Normals(state.abilities.mean, state.abilities.sd) if state.sweep else None
 
     def work(rows: slice) -> Factor:
-        return update(eta[rows], penalty[rows], ability_prior, grids.abilities)
+        if family == "free":
+            return local_factor(eta[rows], penalty[rows], ability_prior, grids.abilities)
+        return gaussian_factor(eta[rows], penalty[rows], ability_prior, grids.abilities, start and start.rows(rows))
 
     return concatenate(list(pool.map(work, [slice(k, k + ROW_BLOCK) for k in range(0, len(eta), ROW_BLOCK)])))
 
@@ -303,13 +289,17 @@ def run(
             return sweep(state, chunks, prior, grids, family, pool)
 
         while state.sweep < max_sweeps and not state.settled:
-            state = advance_extrapolated(advance, state, prior, grids.abilities)
+            state = advance_extrapolated(advance, state, prior, grids.abilities, family)
             on_sweep(state)
     return state, state.settled
 
 
 def advance_extrapolated(
-    advance: Callable[[CoordinateState], CoordinateState], state: CoordinateState, prior: Prior, grid: SinhGrid
+    advance: Callable[[CoordinateState], CoordinateState],
+    state: CoordinateState,
+    prior: Prior,
+    grid: SinhGrid,
+    family: Family,
 ) -> CoordinateState:
     """Sweep once; early on, from abilities stretched to where their growth points, unless that lowers the bound.
 
@@ -322,5 +312,9 @@ def advance_extrapolated(
     rate = np.clip(last / before if before else 0.0, 0.0, 0.9)
     stretch = float(np.exp(np.clip(last * rate / (1 - rate), -LARGEST_STRETCH, LARGEST_STRETCH)))
     scale = min(state.scale * stretch, largest_scale(prior)) if prior.learned else state.scale
-    ahead = advance(replace(state, abilities=state.abilities.stretched(stretch, grid), scale=scale))
+    if family == "free":
+        abilities = state.abilities.stretched(stretch, grid)
+    else:
+        abilities = normal_factor(stretch * state.abilities.mean, stretch * state.abilities.sd, grid)
+    ahead = advance(replace(state, abilities=abilities, scale=scale))
     return ahead if ahead.elbo[-1] >= state.elbo[-1] else advance(state)

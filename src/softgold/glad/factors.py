@@ -4,8 +4,8 @@ With the other side held fixed, the optimal factor of a row (an item's b or an a
 
     log q*(x) = log N(x; prior) + eta x - S(|x|) + const,    S(x) = sum over its votes of E[h(x * other)],
 
-a log-concave density, since h is convex. Three representations: on the shared grid (wide densities), on local nodes
-around the mode (densities narrower than the grid), and restricted to a Normal (what SVI fits).
+a log-concave density, since h is convex. Two representations: on the shared grid (wide densities), and on local nodes
+around the mode (densities narrower than the grid). `normals` has the factors that are restricted to a Normal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from softgold.glad.grid import SinhGrid
 
@@ -23,10 +22,8 @@ __all__ = [
     "Factor",
     "NormalPrior",
     "concatenate",
-    "gaussian_factor",
     "is_narrow",
     "local_factor",
-    "normal_factor",
     "shared_grid_factor",
 ]
 
@@ -36,10 +33,6 @@ LOCAL_NODES = 31
 DROP = 24.0  # a density this far (in log) below its peak is left out: 4e-11 of the peak
 ZOOMS = 12
 GRID_BLOCK = 1024  # rows at a time: their tables stay in the processor's cache
-HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
-HERMITE_MASS = _HERMITE_WEIGHTS / _HERMITE_WEIGHTS.sum()
-GAUSSIAN_ITERATIONS = 30
-GAUSSIAN_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -270,69 +263,3 @@ def _mass_above_zero(nodes: FloatArray, mass: FloatArray, spacing: FloatArray) -
     )
     share = np.where(position <= 0, 0.0, np.where(position >= nodes.shape[1] - 1, 1.0, whole + part))
     return np.clip(1.0 - share, 0.0, 1.0)
-
-
-def normal_factor(mean: FloatArray, sd: FloatArray, grid: SinhGrid, bound: FloatArray | None = None) -> Factor:
-    """Return Normal factors with these moments, represented on Gauss-Hermite nodes."""
-    nodes = mean[:, None] + sd[:, None] * HERMITE_NODES
-    mass = np.broadcast_to(HERMITE_MASS, nodes.shape)
-    entropy = np.log(sd) + 0.5 * np.log(2 * np.pi * np.e)
-    second = mean**2 + sd**2
-    bound = np.full(len(mean), np.nan) if bound is None else bound
-    return Factor(
-        grid.project(grid.stencil_at(nodes), mass), mean, second, ndtr(mean / sd), bound, entropy, nodes, mass
-    )
-
-
-def gaussian_factor(eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: SinhGrid) -> Factor:
-    """Return the best Normal factors (arguments as in `shared_grid_factor`).
-
-    The stationary point has precision 1/prior.sd^2 + E[S''] and mean such that eta - E[S'] - (mean - prior.mean) /
-    prior.sd^2 = 0; both expectations come from Gauss-Hermite sums of S itself (Bonnet's and Price's theorems). S is
-    convex, so the bound is concave in the mean and each step is a Newton step, shortened where it overshoots.
-    """
-    penalty = penalty.astype(np.float64, copy=False)
-    start = (
-        shared_grid_factor(eta, penalty, prior, grid) if prior.mean == 0 else local_factor(eta, penalty, prior, grid)
-    )
-    mean, log_sd = start.mean.copy(), np.log(start.sd)
-    active = np.arange(len(eta))
-    rate = np.ones(len(eta))
-    values, bound = _gaussian_bound(mean, log_sd, eta, penalty, prior, grid)
-    for _ in range(GAUSSIAN_ITERATIONS):
-        move, log_ratio = _newton_step(mean[active], log_sd[active], values, eta[active], prior)
-        move, log_ratio = rate * move, rate * log_ratio
-        new_mean, new_log_sd = mean[active] + move, log_sd[active] + log_ratio
-        new_values, new_bound = _gaussian_bound(new_mean, new_log_sd, eta[active], penalty[active], prior, grid)
-        better = new_bound >= bound[active]
-        change = np.abs(move) * np.exp(-log_sd[active]) + np.abs(log_ratio)
-        accepted = active[better]
-        mean[accepted], log_sd[accepted], bound[accepted] = new_mean[better], new_log_sd[better], new_bound[better]
-        values = np.where(better[:, None], new_values, values)
-        rate = np.where(better, np.minimum(1.0, 2 * rate), rate / 4)
-        moving = change > GAUSSIAN_TOLERANCE
-        active, values, rate = active[moving], values[moving], rate[moving]
-        if not len(active):
-            break
-    return normal_factor(mean, np.exp(log_sd), grid, bound)
-
-
-def _gaussian_bound(
-    mean: FloatArray, log_sd: FloatArray, eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: SinhGrid
-) -> tuple[FloatArray, FloatArray]:
-    """Return S at the Hermite nodes of each Normal, shape (R, nodes), and the row's part of the bound, shape (R,)."""
-    sd = np.exp(log_sd)
-    values = grid.interpolate(penalty, grid.stencil_at(mean[:, None] + sd[:, None] * HERMITE_NODES))
-    expected = eta * mean - values @ HERMITE_MASS + prior.expected_log_density(mean, mean**2 + sd**2)
-    return values, expected + log_sd + 0.5 * np.log(2 * np.pi * np.e)
-
-
-def _newton_step(
-    mean: FloatArray, log_sd: FloatArray, values: FloatArray, eta: FloatArray, prior: NormalPrior
-) -> tuple[FloatArray, FloatArray]:
-    sd = np.exp(log_sd)
-    slope = values @ (HERMITE_MASS * HERMITE_NODES) / sd
-    curvature = values @ (HERMITE_MASS * (HERMITE_NODES**2 - 1)) / sd**2
-    new_variance = 1 / (1 / prior.sd**2 + np.maximum(curvature, 0.0))
-    move = new_variance * (eta - slope - (mean - prior.mean) / prior.sd**2)
-    return move, 0.5 * np.log(new_variance) - log_sd

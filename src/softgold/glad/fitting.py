@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,25 @@ from numpy.typing import NDArray
 from softgold.checks import check_choice, check_positive_int
 from softgold.errors import ConvergenceWarning, DataWarning, InputError, UsageError, warn
 from softgold.glad import coordinate
-from softgold.glad.coordinate import CoordinateState, Family, Grids, VoteChunk, vote_chunks
+from softgold.glad.chunks import VoteChunk, vote_chunks
+from softgold.glad.coordinate import CoordinateState, Family, Grids
 from softgold.glad.diagnostics import Diagnostics, data_warnings
-from softgold.glad.factors import Factor, normal_factor
+from softgold.glad.factors import Factor
+from softgold.glad.normals import normal_factor
 from softgold.glad.orientation import Orientation, orient, upright_probability
 from softgold.glad.posterior import AbilityPosterior, Posterior, agreement_with_others
 from softgold.glad.priors import Prior, resolve_prior
 from softgold.glad.summary import ItemSummary, Pool, summarise_exact, summarise_normal
+from softgold.glad.svi_state import NormalFit, SviState
 from softgold.glad.threads import worker_pool
 from softgold.readers import read_votes
 from softgold.votes import VoteTable
 
-if TYPE_CHECKING:
-    from softgold.glad.svi import NormalFit
-
-__all__ = ["Engine", "Fit", "FitSettings", "Init", "Progress", "fit"]
+__all__ = ["Engine", "Fit", "FitSettings", "FitState", "Init", "Progress", "fit"]
 
 FloatArray = NDArray[np.float64]
 Engine = Literal["svi", "coordinate"]
+FitState = CoordinateState | SviState
 Init = Literal["coordinate", "consensus", "paper"]
 
 NOT_CONVERGED = "not converged"
@@ -81,13 +82,13 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit is: the stage, steps done in it, their cap, and the bound."""
+    """Where a fit is: the stage, steps done in it, their cap, the bound, and a way to get the state to resume from."""
 
     stage: Engine
     step: int
     cap: int
     elbo: float
-    state: CoordinateState | None = None
+    snapshot: Callable[[], FitState]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,7 @@ def fit(
     ability_scale: float | None = None,
     difficulty_scale: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    resume: CoordinateState | None = None,
+    resume: FitState | None = None,
 ) -> Fit:
     """Fit the signed-difficulty model to votes.
 
@@ -132,7 +133,7 @@ def fit(
         ability_scale: Overrides the prior's spread of abilities.
         difficulty_scale: Overrides, and fixes, the prior's difficulty scale.
         on_progress: Called after every sweep or step.
-        resume: State of an interrupted coordinate stage to go on from.
+        resume: State to go on from: what `Progress.snapshot` gave in an interrupted fit with the same arguments.
 
     Returns:
         The fit, with `.posterior` and `.diagnostics`.
@@ -175,25 +176,27 @@ class _Fitting:
         self.started = time.perf_counter()
         self.votes, self.settings, self.report = votes, settings, report
         self.grids = Grids.for_votes(votes, settings.prior)
-        self.chunks = vote_chunks(votes)
+        # The search for Normal factors compares bounds, which single precision would blur.
+        self.chunks = vote_chunks(votes, double=settings.family == "gaussian")
 
-    def run(self, resume: CoordinateState | None) -> Fit:
+    def run(self, resume: FitState | None) -> Fit:
+        if isinstance(resume, SviState):
+            return self._svi_fit(resume.start, resume.sweeps, resume)
         if self.settings.engine == "coordinate":
             state, converged = self._sweeps(resume, self.settings.max_steps or coordinate.MAX_SWEEPS)
             return self._coordinate_fit(state, converged)
-        sweeps = 0
-        start = None
         if self.settings.init == "coordinate":
             state, _ = self._sweeps(resume, coordinate.MAX_SWEEPS)
-            sweeps, start = state.sweep, self._matched_normals(state)
-        return self._svi_fit(start, sweeps)
+            return self._svi_fit(self._matched_normals(state), state.sweep)
+        return self._svi_fit(self._plain_start(), 0)
 
     def _sweeps(self, resume: CoordinateState | None, cap: int) -> tuple[CoordinateState, bool]:
         prior = self.settings.prior
         begin = resume or coordinate.start_state(self.votes, prior, self.grids)
 
         def on_sweep(state: CoordinateState) -> None:
-            self.report(Progress("coordinate", state.sweep, cap, state.elbo[-1] if state.elbo else np.nan, state))
+            bound = state.elbo[-1] if state.elbo else np.nan
+            self.report(Progress("coordinate", state.sweep, cap, bound, lambda: state))
 
         return coordinate.run(
             begin, self.chunks, prior, self.grids, family=self.settings.family, max_sweeps=cap, on_sweep=on_sweep
@@ -218,25 +221,30 @@ class _Fitting:
 
     def _matched_normals(self, state: CoordinateState) -> NormalFit:
         """Return Normals with the means and standard deviations of the coordinate engine's factors."""
-        from softgold.glad.svi import NormalFit
-
         coupled = state.abilities.table @ self.grids.coupling
         moments = []
         for chunk in self.chunks:
             factor = coordinate.item_factors(chunk, state.abilities.mean, coupled, self.grids, "free").factor
             moments.append((factor.mean, factor.sd))
         mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))
-        return NormalFit(state.abilities.mean, state.abilities.sd, mean, sd, state.scale, (), False)
+        return NormalFit(state.abilities.mean, state.abilities.sd, mean, sd, state.scale)
 
-    def _svi_fit(self, start: NormalFit | None, sweeps: int) -> Fit:
+    def _plain_start(self) -> NormalFit:
+        from softgold.glad import svi
+
+        start = svi.paper_start if self.settings.init == "paper" else svi.consensus_start
+        return start(self.votes, self.settings.prior)
+
+    def _svi_fit(self, start: NormalFit, sweeps: int, resume: SviState | None = None) -> Fit:
         from softgold.glad import svi
 
         settings = self.settings
-        if start is None:
-            begin = svi.paper_start if settings.init == "paper" else svi.consensus_start
-            start = begin(self.votes, settings.prior)
         schedule = svi.SCHEDULES[settings.init]
         schedule = replace(schedule, max_steps=settings.max_steps or schedule.max_steps)
+
+        def on_step(step: int, elbo: float, snapshot: svi.Snapshot) -> None:
+            self.report(Progress("svi", step, schedule.max_steps, elbo, lambda: replace(snapshot(), sweeps=sweeps)))
+
         fitted = svi.run_svi(
             self.votes,
             settings.prior,
@@ -246,7 +254,8 @@ class _Fitting:
             whitened=settings.init != "paper",
             batch_items=settings.batch_items,
             device=settings.device,
-            on_step=lambda step, elbo: self.report(Progress("svi", step, schedule.max_steps, elbo)),
+            on_step=on_step,
+            resume=resume,
         )
         abilities = normal_factor(fitted.c_mean, fitted.c_sd, self.grids.abilities)
         factor, orientation = self._oriented(abilities, fitted.scale, fitted.b_mean)

@@ -12,8 +12,11 @@ from scipy.special import ndtri
 
 from softgold.checks import check_positive_int
 from softgold.errors import InputError
-from softgold.glad.coordinate import UNIT, Family, Grids, item_factors, vote_chunks
-from softgold.glad.factors import Factor, normal_factor
+from softgold.glad.chunks import vote_chunks
+from softgold.glad.coordinate import UNIT, Family, Grids, item_factors
+from softgold.glad.factors import Factor
+from softgold.glad.grid import SinhGrid
+from softgold.glad.normals import Normals, normal_factor, normal_table
 from softgold.glad.priors import Prior
 from softgold.glad.summary import INTERVAL, ItemSummary, Pool, quantiles, summarise_exact
 from softgold.softlabels import DifficultySummary, SoftLabels
@@ -139,7 +142,7 @@ class Posterior:
         if votes.n_votes == 0:
             raise InputError("the table has no votes to predict from; it needs at least one that is not an abstention")
         scale = self._scale
-        grids = Grids.for_votes(votes, self.prior)
+        grids = Grids.for_votes(votes, self.prior, ability=scale * float(np.abs(self.abilities.nodes).max()))
         table, mean = self._tables_for(votes, grids)
         pool = Pool.of(self.abilities.nodes * scale, self.abilities.mass, self.annotator_counts, grids.items)
         coupled = table @ grids.coupling
@@ -164,11 +167,18 @@ class Posterior:
         table = np.repeat(stranger.table, votes.n_annotators, axis=0)
         mean = np.full(votes.n_annotators, fallback.mean)
         seen = np.flatnonzero(known >= 0)
-        nodes, mass = self.abilities.nodes[known[seen]] * self._scale, self.abilities.mass[known[seen]]
         if len(seen):
-            table[seen] = grids.abilities.project(grids.abilities.stencil_at(nodes), mass)
             mean[seen] = self.abilities.mean[known[seen]] * self._scale
+            table[seen] = self._tables_of(known[seen], grids.abilities)
         return table, mean
+
+    def _tables_of(self, annotators: NDArray[np.intp], grid: SinhGrid) -> FloatArray:
+        """Return the whitened tables of known annotators."""
+        found = self.abilities
+        if self.family == "gaussian":
+            normals = Normals(found.mean[annotators] * self._scale, found.sd[annotators] * self._scale)
+            return normal_table(normals, grid)
+        return grid.project(grid.stencil_at(found.nodes[annotators] * self._scale), found.mass[annotators])
 
 
 def _soft_labels(

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from softgold.glad.factors import HERMITE_MASS, HERMITE_NODES, Factor, NormalPrior, is_narrow, local_factor
+from softgold.glad.factors import Factor, NormalPrior, is_narrow, local_factor
 from softgold.glad.grid import SinhGrid
+from softgold.glad.normals import HERMITE_MASS, HERMITE_NODES
 from softgold.softlabels import binary_entropy
 
 __all__ = ["ItemSummary", "Pool", "quantiles", "summarise_exact", "summarise_normal"]

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import count
+from typing import Any, Literal
 
 import numpy as np
 import pyro
 import torch
 from numpy.typing import NDArray
 from pyro.infer import SVI, Trace_ELBO
-from pyro.optim import ClippedAdam
+from pyro.optim import ClippedAdam, PyroOptim
+from pyro.optim.clipped_adam import ClippedAdam as Adam
 
 from softgold.errors import UsageError
 from softgold.glad.fence import fenced_pyro
 from softgold.glad.model import Start, VoteTensors, guide, model
 from softgold.glad.priors import Prior
+from softgold.glad.svi_state import NormalFit, ParameterState, SviState
 from softgold.votes import VoteTable
 
-__all__ = ["SCHEDULES", "Init", "NormalFit", "Schedule", "consensus_start", "paper_start", "run_svi"]
+__all__ = ["SCHEDULES", "Init", "Schedule", "Snapshot", "consensus_start", "paper_start", "run_svi"]
 
 FloatArray = NDArray[np.float64]
 Init = Literal["coordinate", "consensus", "paper"]
+Snapshot = Callable[[], SviState]
 
 WINDOW = 50
 VOTES_PER_STEP, MOST_PARTICLES = 100_000, 64  # a small table affords several draws a step, and needs them
@@ -55,19 +59,6 @@ SCHEDULES: dict[Init, Schedule] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class NormalFit:
-    """Normal factors in whitened coordinates, and how the optimisation went."""
-
-    c_mean: FloatArray
-    c_sd: FloatArray
-    b_mean: FloatArray
-    b_sd: FloatArray
-    scale: float
-    elbo: tuple[float, ...]
-    converged: bool
-
-
 def consensus_start(votes: VoteTable, prior: Prior) -> NormalFit:
     """Return whitened abilities of 1 and difficulties at the Normal score of the (smoothed) vote share.
 
@@ -79,14 +70,14 @@ def consensus_start(votes: VoteTable, prior: Prior) -> NormalFit:
     toward = -1.0 if prior.ability_mean < 0 else 1.0
     ones = np.ones(votes.n_annotators)
     half = np.full(votes.n_items, 0.5)
-    return NormalFit(toward * ones, 0.5 * ones, toward * ndtri(share), half, prior.starting_scale, (), False)
+    return NormalFit(toward * ones, 0.5 * ones, toward * ndtri(share), half, prior.starting_scale)
 
 
 def paper_start(votes: VoteTable, prior: Prior) -> NormalFit:
     """Return the published recipe's start: zeros with unit spread before whitening."""
     people, things = np.zeros(votes.n_annotators), np.zeros(votes.n_items)
     scale = prior.starting_scale
-    return NormalFit(people, people + scale, things, things + 1 / scale, scale, (), False)
+    return NormalFit(people, people + scale, things, things + 1 / scale, scale)
 
 
 def run_svi(
@@ -99,30 +90,42 @@ def run_svi(
     whitened: bool = True,
     batch_items: int | None = None,
     device: str = "cpu",
-    on_step: Callable[[int, float], None] = lambda step, elbo: None,
+    on_step: Callable[[int, float, Snapshot], None] = lambda step, elbo, snapshot: None,
+    resume: SviState | None = None,
 ) -> NormalFit:
-    """Maximise the bound from `start`; the result is in whitened coordinates whichever were used."""
+    """Maximise the bound from `start`; the result is in whitened coordinates whichever were used.
+
+    `on_step` gets the number of steps done, the bound, and a function that gives the state from which to go on;
+    `resume` is such a state, of a run with the same arguments.
+    """
     _check_device(device)
     with fenced_pyro(seed, votes.n_votes):
         tensors = VoteTensors.of(votes, device)
         begin = _guide_start(start, tensors.vote, whitened)
-        decay = 1.0 if schedule.half_life is None else 0.5 ** (1 / schedule.half_life)
-        optimiser = ClippedAdam({"lr": schedule.step_size, "lrd": decay, "clip_norm": float("inf")})
+        optimiser = ClippedAdam(_adam_options(schedule))
         particles = 1 if schedule.single_draw else max(1, min(MOST_PARTICLES, VOTES_PER_STEP // votes.n_votes))
         svi = SVI(
             model, guide, optimiser, Trace_ELBO(particles, max_plate_nesting=1, vectorize_particles=particles > 1)
         )
-        batches = item_batches(tensors, batch_items, seed)
         trace: list[float] = []
-        average = _TailAverage()
-        converged = False
+        window = _Window()
+        if resume is not None:
+            guide(tensors, prior, begin, whitened)  # makes the parameters
+            trace, window = _restore(resume, optimiser, schedule, device)
+        batches = item_batches(tensors, batch_items, seed, first=len(trace))
+        converged = schedule.stops_early and has_settled(trace)
         while len(trace) < schedule.max_steps and not converged:
             trace.append(-float(svi.step(next(batches), prior, begin, whitened)))
-            on_step(len(trace), trace[-1])
-            average.add(len(trace))
+            window.add(len(trace))
+            on_step(len(trace), trace[-1], lambda: _snapshot(start, trace, window, optimiser, device))
             converged = schedule.stops_early and has_settled(trace)
-        parameters = average.values() if schedule.stops_early else _parameters()
+        parameters = window.means() if schedule.stops_early else _parameters()
     return _to_normal_fit(begin, parameters, start.scale, prior, whitened, tuple(trace), converged)
+
+
+def _adam_options(schedule: Schedule) -> dict[str, Any]:
+    decay = 1.0 if schedule.half_life is None else 0.5 ** (1 / schedule.half_life)
+    return {"lr": schedule.step_size, "lrd": decay, "clip_norm": float("inf")}
 
 
 def _guide_start(start: NormalFit, like: torch.Tensor, whitened: bool) -> Start:
@@ -133,15 +136,15 @@ def _guide_start(start: NormalFit, like: torch.Tensor, whitened: bool) -> Start:
     return Start(c_mean, c_sd, b_mean, b_sd, float(np.log(start.scale)))
 
 
-def item_batches(tensors: VoteTensors, size: int | None, seed: int) -> Iterator[VoteTensors]:
-    """Give the whole table for ever, or random batches of `size` items with their votes."""
+def item_batches(tensors: VoteTensors, size: int | None, seed: int, first: int = 0) -> Iterator[VoteTensors]:
+    """Give the whole table for ever, or random batches of `size` items with their votes, from number `first` on."""
     if size is None or size >= tensors.n_items:
         while True:
             yield tensors
-    rng = np.random.default_rng(seed)
     order = torch.argsort(tensors.item, stable=True)
     starts = torch.searchsorted(tensors.item[order], torch.arange(tensors.n_items + 1, device=order.device))
-    while True:
+    for number in count(first):
+        rng = np.random.default_rng([seed, number])  # a run that goes on need not draw the earlier batches again
         items = torch.as_tensor(np.sort(rng.choice(tensors.n_items, size, replace=False)), device=order.device)
         counts = starts[items + 1] - starts[items]
         position = torch.repeat_interleave(torch.arange(size, device=order.device), counts)
@@ -167,22 +170,69 @@ def has_settled(trace: list[float]) -> bool:
     return bool(last.mean() - before.mean() < max(ELBO_TOLERANCE * abs(last.mean()), 2 * noise))
 
 
-class _TailAverage:
-    """Mean of the parameters over the present window: the last steps jitter around the optimum."""
+class _Window:
+    """Sum of the parameters over the present window: the last steps jitter around the optimum, their mean does not."""
 
-    def __init__(self) -> None:
-        self._sums: dict[str, torch.Tensor] = {}
-        self._count = 0
+    def __init__(self, step: int = 0, sums: dict[str, torch.Tensor] | None = None) -> None:
+        self.step = step
+        self.sums = sums or {}
 
     def add(self, step: int) -> None:
         if step % WINDOW == 1:
-            self._sums, self._count = {}, 0
+            self.sums = {}
         for name, value in _parameters().items():
-            self._sums[name] = self._sums.get(name, torch.zeros_like(value)) + value
-        self._count += 1
+            self.sums[name] = self.sums.get(name, torch.zeros_like(value)) + value
+        self.step = step
 
-    def values(self) -> dict[str, torch.Tensor]:
-        return {name: total / self._count for name, total in self._sums.items()}
+    def means(self) -> dict[str, torch.Tensor]:
+        return {name: total / ((self.step - 1) % WINDOW + 1) for name, total in self.sums.items()}
+
+
+def _snapshot(start: NormalFit, trace: list[float], window: _Window, optimiser: PyroOptim, device: str) -> SviState:
+    """Return the state after the last step, in arrays of its own."""
+
+    def array(value: torch.Tensor) -> NDArray[np.float32]:
+        return value.detach().cpu().numpy().copy()
+
+    adam = optimiser.get_state()
+    parameters = {}
+    for name, value in pyro.get_param_store().named_parameters():
+        moments = adam[name]["state"][0]
+        parameters[name] = ParameterState(
+            array(value), array(moments["exp_avg"]), array(moments["exp_avg_sq"]), array(window.sums[name])
+        )
+    return SviState(start, parameters, _random_state(device).numpy().copy(), tuple(trace))
+
+
+def _restore(state: SviState, optimiser: PyroOptim, schedule: Schedule, device: str) -> tuple[list[float], _Window]:
+    """Put parameters, Adam and random numbers where they were; return the trace and the window."""
+    steps = len(state.elbo)
+    options = _adam_options(schedule)
+    waiting, sums = {}, {}
+    for name, value in pyro.get_param_store().named_parameters():
+        stored = state.parameters[name]
+        value.data.copy_(torch.from_numpy(stored.value))
+        adam = Adam([value], **options).state_dict()
+        moments = (torch.from_numpy(array) for array in (stored.gradient, stored.gradient_square))
+        adam["state"] = {0: dict(zip(("step", "exp_avg", "exp_avg_sq"), (steps, *moments), strict=True))}
+        for _ in range(steps):  # as Adam did: a power would round otherwise
+            adam["param_groups"][0]["lr"] *= options["lrd"]
+        waiting[name] = adam
+        sums[name] = torch.from_numpy(stored.window_sum).to(value)
+    optimiser.set_state(waiting)
+    _set_random_state(torch.from_numpy(state.random), device)
+    return list(state.elbo), _Window(steps, sums)
+
+
+def _random_state(device: str) -> torch.Tensor:
+    return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
+
+
+def _set_random_state(state: torch.Tensor, device: str) -> None:
+    if device == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, device)
 
 
 def _parameters() -> dict[str, torch.Tensor]:
