@@ -31,8 +31,9 @@ FloatArray = NDArray[np.float64]
 
 LOCAL_NODES = 31
 DROP = 24.0  # a density this far (in log) below its peak is left out: 4e-11 of the peak
+FLOOR = -75.0  # a log mass below this is raised to it: processors are slow with numbers close to underflow
 ZOOMS = 12
-GRID_BLOCK = 1024  # rows at a time: their tables stay in the processor's cache
+GRID_BLOCK = 4096  # rows at a time: few enough for the cache, enough that threads do not queue for the interpreter
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,10 @@ def _grid_block(eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: 
     table += tilt
     peak = table.max(axis=1, keepdims=True)
     table -= peak
-    np.exp(table, out=table)  # the side of zero that eta leans to
-    away = np.exp(np.multiply(tilt, -2.0, out=tilt), out=tilt)
-    away *= table
+    away = np.subtract(table, np.multiply(tilt, 2.0, out=tilt), out=tilt)
+    for log_mass in (table, away):  # the side of zero that eta leans to, and the other
+        np.maximum(log_mass, FLOOR, out=log_mass)
+        np.exp(log_mass, out=log_mass)
     table += away
     total, first, second = (table @ powers).astype(np.float64).T
     lost, lost_first = (away @ powers[:, :2]).astype(np.float64).T
@@ -197,7 +199,7 @@ def local_factor(
     """
     low, high = _coarse_support(eta, penalty, prior, grid)
     for _ in range(ZOOMS):
-        position = np.linspace(low, high, count, axis=1)
+        position = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, count)
         nodes = grid.scale * np.sinh(position)
         slope = grid.scale * np.cosh(position)
         stencil = grid.stencil(position)
@@ -224,12 +226,20 @@ def _coarse_support(
     eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: SinhGrid
 ) -> tuple[FloatArray, FloatArray]:
     """Return where each density matters, in asinh(x / scale), as far as the grid's own nodes can tell."""
-    position = grid.step * np.arange(1 - grid.count, grid.count)
-    x = grid.scale * np.sinh(position)
-    even = np.concatenate([penalty[:, :0:-1], penalty], axis=1)
-    values = prior.log_density(x) + eta[:, None] * x - even
-    low, high, _ = _support(np.broadcast_to(position, even.shape), values)
-    return low, high
+    x, last = grid.nodes, grid.count - 1
+    tilt = eta[:, None] * x
+    up = prior.log_density(x) - penalty + tilt
+    down = prior.log_density(-x) - penalty - tilt
+    least = np.maximum(up.max(axis=1), down.max(axis=1))[:, None] - DROP
+    up_used, down_used = up > least, down > least
+
+    def ends(used: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return used.argmax(axis=1), last - used[:, ::-1].argmax(axis=1)
+
+    (up_first, up_last), (down_first, down_last) = ends(up_used), ends(down_used)
+    low = np.where(down_used.any(axis=1), -down_last, up_first) - 1
+    high = np.where(up_used.any(axis=1), up_last, -down_first) + 1
+    return grid.step * np.maximum(low, -last), grid.step * np.minimum(high, last)
 
 
 def _support(nodes: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, float]:

@@ -72,7 +72,7 @@ class SinhGrid:
         return self.stencil(np.arcsinh(x / self.scale))
 
     def stencil(self, position: FloatArray) -> Stencil:
-        """Return node numbers and Lagrange weights of x = scale * sinh(position), both of shape (*x.shape, STENCIL).
+        """Return node numbers and Lagrange weights of x = scale * sinh(position), both of shape (STENCIL, *x.shape).
 
         An even function f has f(x) = sum(weights * f(nodes)); below zero the nodes are mirrored.
         """
@@ -84,17 +84,18 @@ class SinhGrid:
         for j in range(STENCIL - 1):
             below.append(below[-1] * distances[j])
             above.append(above[-1] * distances[STENCIL - 1 - j])
-        weights = np.empty((*offset.shape, STENCIL))
+        weights = np.empty((STENCIL, *offset.shape))
         for j in range(STENCIL):
-            np.multiply(below[j], above[STENCIL - 1 - j] / LAGRANGE_DENOMINATORS[j], out=weights[..., j])
-        return np.abs(first[..., None].astype(np.intp) + np.arange(STENCIL)), weights
+            np.multiply(below[j], above[STENCIL - 1 - j], out=weights[j])
+            weights[j] /= LAGRANGE_DENOMINATORS[j]
+        numbers = np.abs(first.astype(np.intp) + np.arange(STENCIL).reshape(-1, *[1] * first.ndim))
+        return numbers, weights
 
     def interpolate(self, table: FloatArray, stencil: Stencil) -> FloatArray:
         """Evaluate row r of `table`, shape (R, count), at the points of row r, shape (R, N); gives shape (R, N)."""
-        numbers, weights = stencil
-        rows, points, width = numbers.shape
-        values = np.take_along_axis(table, numbers.reshape(rows, points * width), axis=1)
-        found: FloatArray = np.einsum("rnk,rnk->rn", values.reshape(rows, points, width), weights)
+        found = np.zeros(stencil[1].shape[1:])
+        for numbers, weights in zip(*stencil, strict=True):
+            found += weights * np.take_along_axis(table, numbers, axis=1)
         return found
 
     def project(self, stencil: Stencil, mass: FloatArray) -> FloatArray:
@@ -105,6 +106,6 @@ class SinhGrid:
         """
         numbers, weights = stencil
         rows = len(mass)
-        flat = numbers + (np.arange(rows) * self.count)[:, None, None]
-        spread = np.bincount(flat.ravel(), weights=(weights * mass[..., None]).ravel(), minlength=rows * self.count)
+        flat = numbers + (np.arange(rows) * self.count)[:, None]
+        spread = np.bincount(flat.ravel(), weights=(weights * mass).ravel(), minlength=rows * self.count)
         return spread.astype(np.float64, copy=False).reshape(rows, self.count)
