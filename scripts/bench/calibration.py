@@ -37,9 +37,11 @@ def aggregate(votes: VoteTable, aggregator: str) -> SoftLabels:
     return fit(votes, engine="coordinate").posterior.soft_labels()
 
 
-def study(issue: str, seed: int, aggregator: str, rule: str) -> dict[str, Any]:
-    """Simulate and calibrate one study, and compare the labels with the truth."""
-    simulation = simulate("cleanpatrick", issue=issue, seed=seed, expert_errors=(), model_aurocs=(), model_ambiguity=())
+def study(issue: str, seed: int, aggregator: str, rule: str, **changes: float) -> dict[str, Any]:
+    """Simulate and calibrate one study, and compare the labels with the truth; `changes` are settings of the preset."""
+    simulation = simulate(
+        "cleanpatrick", issue=issue, seed=seed, expert_errors=(), model_aurocs=(), model_ambiguity=(), **changes
+    )
     soft_labels = aggregate(simulation.votes, aggregator)
     sample = sample_for_experts(soft_labels, seed=seed)
     experts = ask_panel(simulation, sample.item_ids, issue, seed)
@@ -111,13 +113,15 @@ def main() -> None:
     parser.add_argument("--aggregator", choices=["coordinate", "mean"], default="coordinate")
     parser.add_argument("--rule", default="changepoint")
     parser.add_argument("--issue", choices=list(CLEANPATRICK_ISSUES), action="append")
+    parser.add_argument("--difficulty-scale", type=float, help="in place of the preset's: larger is easier")
     parser.add_argument("--json", type=Path, help="also write the rows here")
     options = parser.parse_args()
     warnings.simplefilter("ignore", SoftgoldWarning)
+    changes = {} if options.difficulty_scale is None else {"difficulty_scale": options.difficulty_scale}
     rows = []
     for issue in options.issue or CLEANPATRICK_ISSUES:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
-            rows.append(study(issue, seed, options.aggregator, options.rule))
+            rows.append(study(issue, seed, options.aggregator, options.rule, **changes))
             print(json.dumps(rows[-1]), flush=True)
     table = pd.DataFrame(rows)
     print(summary(table).round(4).T.to_string())
