@@ -115,6 +115,7 @@ ROWS: dict[str, Row] = {
     "narrow near zero: 3000 votes": votes_on(np.full(3000, 2.0), 0.501),
     "3000 votes, all alike": votes_on(np.full(3000, 1.0), 1.0),
 }
+EDGES = ("half-normal: very able others", "3000 votes, all alike")
 PRIORS: dict[str, NormalPrior] = {
     "unit": UNIT,
     "wide": NormalPrior(0.0, 10.0),
@@ -123,9 +124,6 @@ PRIORS: dict[str, NormalPrior] = {
     "vague": NormalPrior(0.0, 1000.0),
     "far off centre": NormalPrior(-40.0, 4.0),
 }
-# The local nodes are even in asinh(x / 0.1). A density that stretches over decades on both sides of zero, or that lies
-# far out and yet reaches beyond zero, is spread thin over them: its moments are then good to some per cent of its sd.
-STRETCHED = {"vague", "far off centre"}
 
 
 def columns(row: Row, grid: SinhGrid) -> tuple[FloatArray, FloatArray]:
@@ -167,10 +165,11 @@ def test_shared_grid_in_single_precision() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_local_nodes(name: str, prior: str) -> None:
     row = Row(ROWS[name].votes, ROWS[name].others, PRIORS[prior])
-    grid = row.grid()
+    grid = row.grid(scale=min(0.1, 3 / np.abs(row.others).max(initial=1.0)))
     exact = brute_force(row)
     found = local_factor(*columns(row, grid), row.prior, grid)
-    tolerance = 0.05 if prior in STRETCHED else 1e-3
+    # A density with an edge at 8 that reaches to 1000s: the nodes, even in asinh(x / 0.1), do not resolve the edge.
+    tolerance = 0.02 if prior == "vague" and name in EDGES else 1e-3
     compare(found, exact, tolerance=tolerance)
     assert found.bound[0] == pytest.approx(exact.log_normaliser, abs=tolerance / 4 + 1e-9 * abs(exact.log_normaliser))
     assert found.points.entropy[0] == pytest.approx(exact.entropy, abs=tolerance)
@@ -299,7 +298,7 @@ def test_concatenated_blocks_are_the_whole() -> None:
     mean, sd = np.linspace(-2, 2, 5), np.linspace(0.1, 2, 5)
     whole = normal_factor(mean, sd, grid)
     parts = concatenate([normal_factor(mean[:2], sd[:2], grid), normal_factor(mean[2:], sd[2:], grid)])
-    assert np.array_equal(parts.table, whole.table)
+    assert parts.table == pytest.approx(whole.table, abs=1e-15)
     assert np.array_equal(parts.points.nodes, whole.points.nodes)
     exact = shared_grid_factor(np.ones(1), np.zeros((1, grid.count)), UNIT, grid)
     assert concatenate([exact, exact]).nodes is None

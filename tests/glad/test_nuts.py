@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
-from pyro.infer import MCMC, NUTS
 
 from softgold.glad.fitting import fit
-from softgold.glad.model import Start, VoteTensors, model
+from softgold.glad.nuts import PosteriorDraws, draw_posterior
 from softgold.glad.priors import Prior
 from softgold.simulation import simulate
 from softgold.votes import VoteTable
@@ -31,26 +29,31 @@ def votes() -> VoteTable:
 
 
 @pytest.fixture(scope="module")
-def sampled(votes: VoteTable) -> FloatArray:
-    """P(b > 0) of each item by NUTS, the scale of the difficulties sampled too."""
-    nothing = torch.zeros(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            kernel = NUTS(model)
-            chain = MCMC(kernel, num_samples=300, warmup_steps=200, disable_progbar=True)
-            tensors = VoteTensors.of(votes, dtype=torch.float64)
-            chain.run(tensors, Prior(), Start(nothing, nothing, nothing, nothing, 0.0), True)
-    finally:
-        torch.set_num_threads(threads)
-    draws = {name: values.numpy() for name, values in chain.get_samples().items()}
-    assert float(chain.diagnostics()["b"]["r_hat"].max()) < 1.1
-    # Each draw is oriented as a fit is: by the mean ability, annotators counted by their votes.
-    upright = np.sign(draws["c"] @ votes.annotator_counts)
-    share: FloatArray = (draws["b"] * upright[:, None] > 0).mean(axis=0)
-    return share
+def draws(votes: VoteTable) -> PosteriorDraws:
+    """The exact posterior, the scale of the difficulties included."""
+    return draw_posterior(votes, draws=300, warmup=200)
+
+
+@pytest.fixture(scope="module")
+def sampled(draws: PosteriorDraws) -> FloatArray:
+    return draws.positive
+
+
+def test_the_draws_are_a_posterior(votes: VoteTable, draws: PosteriorDraws) -> None:
+    assert draws.c.shape == (300, votes.n_annotators)
+    assert draws.b.shape == (300, votes.n_items)
+    assert draws.r_hat < 1.1
+    assert (draws.c @ votes.annotator_counts > 0).all()
+    found = fit(votes, engine="coordinate")
+    assert np.median(draws.scale) == pytest.approx(found.diagnostics.difficulty_scale, rel=0.5)
+    assert np.corrcoef(draws.c.mean(axis=0), found.posterior.abilities.mean)[0, 1] > 0.98
+    assert np.corrcoef(draws.b.mean(axis=0), found.posterior.items.mean)[0, 1] > 0.98
+
+
+def test_a_fixed_scale_is_not_sampled(votes: VoteTable) -> None:
+    found = draw_posterior(votes, Prior(difficulty_scale=2.0), draws=5, warmup=5)
+    assert set(found.scale) == {2.0}
+    assert np.isfinite(found.b).all()
 
 
 @pytest.mark.parametrize("name", ENGINES)

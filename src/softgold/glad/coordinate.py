@@ -157,8 +157,10 @@ class CoordinateState:
         abilities: Whitened annotator factors.
         scale: Difficulty scale in force.
         positive: P(b > 0) of each item after the last sweep, shape (I,).
-        elbo: Evidence lower bound after each sweep's item step; the first sweep has none, since it starts at a point.
-        growth: Change of the log root mean square ability, annotators counted by their votes, in each sweep.
+        elbo: Evidence lower bound after each sweep's item step, of this family of factors; the first sweep has none,
+            since it starts at a point.
+        growth: Change of the log root mean square ability, annotators counted by their votes, in each sweep of this
+            family of factors.
         change: Largest change of P(b > 0) in the last sweep.
         items: Whitened item factors after the last sweep, where they are Normals.
     """
@@ -189,6 +191,12 @@ def start_state(votes: VoteTable, prior: Prior, grids: Grids) -> CoordinateState
     level = -ones if prior.ability_mean < 0 else ones
     abilities = replace(normal_factor(level, 1e-6 * ones, grids.abilities), entropy=np.full(len(ones), -np.inf))
     return CoordinateState(0, abilities, prior.starting_scale, votes.item_shares, ())
+
+
+def on_normals(state: CoordinateState, items: Normals, grid: SinhGrid) -> CoordinateState:
+    """Return where Normal factors go on from free ones: at their means and standard deviations."""
+    abilities = normal_factor(state.abilities.mean, state.abilities.sd, grid)
+    return CoordinateState(state.sweep, abilities, state.scale, state.positive, (), items=items)
 
 
 def in_order(
@@ -262,7 +270,7 @@ def _ability_factors(
     state: CoordinateState,
 ) -> Factor:
     # The consensus start is a point: no Normal to go on from.
-    start = Normals(state.abilities.mean, state.abilities.sd) if state.sweep else None
+    start = None if state.items is None else Normals(state.abilities.mean, state.abilities.sd)
 
     def work(rows: slice) -> Factor:
         if family == "free":
@@ -306,7 +314,7 @@ def advance_extrapolated(
     Abilities and the learned scale grow together from the consensus, geometrically and slowly: the one slow mode of
     the ascent. Its rate shows in two successive sweeps.
     """
-    if state.sweep not in EXTRAPOLATED_SWEEPS or len(state.growth) < 2:
+    if len(state.growth) not in EXTRAPOLATED_SWEEPS:
         return advance(state)
     before, last = state.growth[-2:]
     rate = np.clip(last / before if before else 0.0, 0.0, 0.9)

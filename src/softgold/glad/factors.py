@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.glad.grid import SinhGrid
+from softgold.glad.grid import SinhGrid, Stencil
 
 __all__ = [
     "Factor",
@@ -30,6 +30,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 LOCAL_NODES = 31
+LARGEST_SPACING, FINER = 0.25, 2  # in asinh(x / scale); wider nodes are divided
 DROP = 24.0  # a density this far (in log) below its peak is left out: 4e-11 of the peak
 FLOOR = -75.0  # a log mass below this is raised to it: processors are slow with numbers close to underflow
 ZOOMS = 12
@@ -95,7 +96,7 @@ class Factor:
     def stretched(self, by: float, grid: SinhGrid) -> Factor:
         """Return the factors of `by` times x, for a discrete representation; their part of the bound is not known."""
         points = self.points
-        table = grid.project(grid.stencil_at(by * points.nodes), points.mass)
+        table = self.table @ grid.stretch(by)
         unknown = np.full_like(self.bound, np.nan)
         return Factor(
             table,
@@ -182,11 +183,7 @@ def _redo_narrow_rows(
     if not len(narrow):
         return factor
     local = local_factor(eta[narrow], penalty[narrow].astype(np.float64), prior, grid)
-    changed = {}
-    for name in ("table", "mean", "second", "positive", "bound"):
-        changed[name] = getattr(factor, name).copy()
-        changed[name][narrow] = getattr(local, name)
-    return replace(factor, **changed)
+    return _with_rows(factor, narrow, local, ("table", "mean", "second", "positive", "bound"))
 
 
 def local_factor(
@@ -195,31 +192,74 @@ def local_factor(
     """Return the exact factors on `count` local nodes around each row's mode (arguments as in `shared_grid_factor`).
 
     The nodes are evenly spaced in asinh(x / scale): a narrow density sees them as even, a skewed one, steep on the side
-    of zero and long on the other, gets them where it bends.
+    of zero and long on the other, gets them where it bends. A density that reaches over several orders of magnitude,
+    or far to both sides of zero, is integrated on more of them.
     """
     low, high = _coarse_support(eta, penalty, prior, grid)
     for _ in range(ZOOMS):
-        position = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, count)
-        nodes = grid.scale * np.sinh(position)
-        slope = grid.scale * np.cosh(position)
-        stencil = grid.stencil(position)
-        log_density = prior.log_density(nodes) + eta[:, None] * nodes - grid.interpolate(penalty, stencil)
-        values = log_density + np.log(slope)
-        new_low, new_high, used = _support(position, values)
+        found = _LocalDensity.between(low, high, count, eta, penalty, prior, grid)
+        new_low, new_high, used = _support(found.position, found.values)
         if used >= 0.5:
             break
         low, high = new_low, new_high
-    spacing = (position[:, -1] - position[:, 0]) / (count - 1)
-    peak = values.max(axis=1, keepdims=True)
-    mass = np.exp(values - peak)
-    total = mass.sum(axis=1, keepdims=True)
-    log_normaliser = (np.log(total) + peak)[:, 0] + np.log(spacing)
-    mass /= total
-    mean = np.einsum("rn,rn->r", mass, nodes)
-    second = np.einsum("rn,rn->r", mass, nodes**2)
-    entropy = log_normaliser - np.einsum("rn,rn->r", mass, log_density)
-    positive = _mass_above_zero(position, mass, spacing)
-    return Factor(grid.project(stencil, mass), mean, second, positive, log_normaliser, entropy, nodes, mass)
+    factor = found.factor(grid)
+    coarse = np.flatnonzero(high - low > (count - 1) * LARGEST_SPACING)
+    if not len(coarse):
+        return factor
+    finer = FINER * (count - 1) + 1
+    fine = _LocalDensity.between(low[coarse], high[coarse], finer, eta[coarse], penalty[coarse], prior, grid)
+    return _with_rows(factor, coarse, fine.factor(grid), ("table", "mean", "second", "positive", "bound", "entropy"))
+
+
+@dataclass(frozen=True, eq=False)
+class _LocalDensity:
+    """Densities of R rows on N nodes each: log density by x, by position, and how the grid interpolates there."""
+
+    position: FloatArray
+    nodes: FloatArray
+    log_density: FloatArray
+    values: FloatArray
+    stencil: Stencil
+
+    @classmethod
+    def between(
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        count: int,
+        eta: FloatArray,
+        penalty: FloatArray,
+        prior: NormalPrior,
+        grid: SinhGrid,
+    ) -> _LocalDensity:
+        position = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, count)
+        nodes = grid.scale * np.sinh(position)
+        stencil = grid.stencil(position)
+        log_density = prior.log_density(nodes) + eta[:, None] * nodes - grid.interpolate(penalty, stencil)
+        return cls(position, nodes, log_density, log_density + np.log(grid.scale * np.cosh(position)), stencil)
+
+    def factor(self, grid: SinhGrid) -> Factor:
+        spacing = (self.position[:, -1] - self.position[:, 0]) / (self.position.shape[1] - 1)
+        peak = self.values.max(axis=1, keepdims=True)
+        mass = np.exp(self.values - peak)
+        total = mass.sum(axis=1, keepdims=True)
+        log_normaliser = (np.log(total) + peak)[:, 0] + np.log(spacing)
+        mass /= total
+        mean = np.einsum("rn,rn->r", mass, self.nodes)
+        second = np.einsum("rn,rn->r", mass, self.nodes**2)
+        entropy = log_normaliser - np.einsum("rn,rn->r", mass, self.log_density)
+        positive = _mass_above_zero(self.position, mass, spacing)
+        table = grid.project(self.stencil, mass)
+        return Factor(table, mean, second, positive, log_normaliser, entropy, self.nodes, mass)
+
+
+def _with_rows(factor: Factor, rows: NDArray[np.intp], others: Factor, names: tuple[str, ...]) -> Factor:
+    """Return the factors with these columns of some rows taken from `others`."""
+    changed = {}
+    for name in names:
+        changed[name] = getattr(factor, name).copy()
+        changed[name][rows] = getattr(others, name)
+    return replace(factor, **changed)
 
 
 def _coarse_support(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from softgold.glad.chunks import VoteChunk, vote_chunks
 from softgold.glad.coordinate import CoordinateState, Family, Grids
 from softgold.glad.diagnostics import Diagnostics, data_warnings
 from softgold.glad.factors import Factor
-from softgold.glad.normals import normal_factor
+from softgold.glad.normals import Normals, normal_factor
 from softgold.glad.orientation import Orientation, orient, upright_probability
 from softgold.glad.posterior import AbilityPosterior, Posterior, agreement_with_others
 from softgold.glad.priors import Prior, resolve_prior
@@ -183,14 +183,24 @@ class _Fitting:
         if isinstance(resume, SviState):
             return self._svi_fit(resume.start, resume.sweeps, resume)
         if self.settings.engine == "coordinate":
-            state, converged = self._sweeps(resume, self.settings.max_steps or coordinate.MAX_SWEEPS)
+            cap = self.settings.max_steps or coordinate.MAX_SWEEPS
+            state, converged = self._sweeps(resume, self.settings.family, cap)
             return self._coordinate_fit(state, converged)
         if self.settings.init == "coordinate":
-            state, _ = self._sweeps(resume, coordinate.MAX_SWEEPS)
-            return self._svi_fit(self._matched_normals(state), state.sweep)
+            return self._svi_fit(*self._best_normals(resume))
         return self._svi_fit(self._plain_start(), 0)
 
-    def _sweeps(self, resume: CoordinateState | None, cap: int) -> tuple[CoordinateState, bool]:
+    def _best_normals(self, state: CoordinateState | None) -> tuple[NormalFit, int]:
+        """Return the coordinate engine's Normals and its sweeps: free factors first, because they are faster."""
+        if state is None or state.items is None:
+            state, _ = self._sweeps(state, "free", coordinate.MAX_SWEEPS)
+            state = coordinate.on_normals(state, self._item_normals(state), self.grids.abilities)
+        self.chunks = vote_chunks(self.votes, double=True)
+        state, _ = self._sweeps(state, "gaussian", 2 * coordinate.MAX_SWEEPS)
+        c, b = state.abilities, cast(Normals, state.items)
+        return NormalFit(c.mean, c.sd, b.mean, b.sd, state.scale), state.sweep
+
+    def _sweeps(self, resume: CoordinateState | None, family: Family, cap: int) -> tuple[CoordinateState, bool]:
         prior = self.settings.prior
         begin = resume or coordinate.start_state(self.votes, prior, self.grids)
 
@@ -198,14 +208,17 @@ class _Fitting:
             bound = state.elbo[-1] if state.elbo else np.nan
             self.report(Progress("coordinate", state.sweep, cap, bound, lambda: state))
 
-        return coordinate.run(
-            begin, self.chunks, prior, self.grids, family=self.settings.family, max_sweeps=cap, on_sweep=on_sweep
-        )
+        return coordinate.run(begin, self.chunks, prior, self.grids, family=family, max_sweeps=cap, on_sweep=on_sweep)
 
     def _coordinate_fit(self, state: CoordinateState, converged: bool) -> Fit:
         factor, orientation = self._oriented(state.abilities, state.scale, state.positive - 0.5)
         pool = self._pool(factor)
-        coupled = factor.table @ self.grids.coupling
+        table = factor.table
+        if self.settings.family == "free":
+            # What is stored are the nodes; from their own table `predict` will find the same labels again.
+            grid, points = self.grids.abilities, factor.points
+            table = grid.project(grid.stencil_at(points.nodes), points.mass)
+        coupled = table @ self.grids.coupling
 
         def summary(chunk: VoteChunk) -> ItemSummary:
             items = coordinate.item_factors(chunk, factor.mean, coupled, self.grids, self.settings.family)
@@ -219,15 +232,14 @@ class _Fitting:
         course = _Course(state.elbo, state.sweep, state.sweep, converged, reason)
         return self._fit(ItemSummary.concatenate(parts), factor, orientation, state.scale, course)
 
-    def _matched_normals(self, state: CoordinateState) -> NormalFit:
-        """Return Normals with the means and standard deviations of the coordinate engine's factors."""
+    def _item_normals(self, state: CoordinateState) -> Normals:
+        """Return Normals with the means and standard deviations of the free item factors."""
         coupled = state.abilities.table @ self.grids.coupling
-        moments = []
+        parts = []
         for chunk in self.chunks:
             factor = coordinate.item_factors(chunk, state.abilities.mean, coupled, self.grids, "free").factor
-            moments.append((factor.mean, factor.sd))
-        mean, sd = (np.concatenate(parts) for parts in zip(*moments, strict=True))
-        return NormalFit(state.abilities.mean, state.abilities.sd, mean, sd, state.scale)
+            parts.append(Normals(factor.mean, factor.sd))
+        return Normals.concatenate(parts)
 
     def _plain_start(self) -> NormalFit:
         from softgold.glad import svi

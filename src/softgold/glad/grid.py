@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SinhGrid", "log_two_cosh_half"]
+__all__ = ["SinhGrid", "Stencil", "log_two_cosh_half"]
 
 FloatArray = NDArray[np.float64]
 
@@ -109,3 +109,7 @@ class SinhGrid:
         flat = numbers + (np.arange(rows) * self.count)[:, None]
         spread = np.bincount(flat.ravel(), weights=(weights * mass).ravel(), minlength=rows * self.count)
         return spread.astype(np.float64, copy=False).reshape(rows, self.count)
+
+    def stretch(self, by: float) -> FloatArray:
+        """Return M of shape (count, count) such that table @ M has E[f(by * x)] where `table` has E[f(x)]."""
+        return self.project(self.stencil_at(by * self.nodes[:, None]), np.ones((self.count, 1)))

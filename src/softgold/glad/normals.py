@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from softgold.glad.factors import Factor, NormalPrior, local_factor, shared_grid_factor
+from softgold.glad.factors import FLOOR, Factor, NormalPrior, local_factor, shared_grid_factor
 from softgold.glad.grid import SinhGrid
 
 __all__ = ["HERMITE_MASS", "HERMITE_NODES", "Normals", "gaussian_factor", "normal_factor", "normal_table"]
@@ -25,9 +25,11 @@ HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 HERMITE_MASS = _HERMITE_WEIGHTS / _HERMITE_WEIGHTS.sum()
 HERMITE_SUMS = HERMITE_MASS[:, None] * HERMITE_NODES[:, None] ** np.arange(5)
 WIDE = 1.2  # grid spacings: the trapezoid rule is exact to 1e-12 for a Normal this wide
-ROWS = 512  # at a time, so that their tables stay in the processor's cache
+ROWS = 1024  # at a time: few enough for the cache, enough that threads do not queue for the interpreter
 ITERATIONS = 30
-TOLERANCE = 1e-5
+# Of a Newton step, in standard deviations; what is left after a step is of the order of its square. From a start that
+# the sweep before has found, and that the next will take up again, less is enough.
+TOLERANCE, WARM_TOLERANCE = 1e-3, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ def normal_table(normals: Normals, grid: SinhGrid) -> FloatArray:
     table = np.empty((len(normals.mean), grid.count))
     wide = normals.are_wide(grid)
     for rows in _blocks(np.flatnonzero(wide)):
-        table[rows], _ = _grid_masses(normals.rows(rows), grid)
+        table[rows] = _grid_masses(normals.rows(rows), grid)
     for rows in _blocks(np.flatnonzero(~wide)):
         stencil = grid.stencil_at(normals.rows(rows).hermite_nodes())
         table[rows] = grid.project(stencil, np.broadcast_to(HERMITE_MASS, (len(rows), len(HERMITE_MASS))))
@@ -110,8 +112,9 @@ def gaussian_factor(
     shortened where it overshoots; the derivatives come from sums of S itself.
     """
     begin = start or _moments_of_exact_factors(eta, penalty, prior, grid)
+    tolerance = WARM_TOLERANCE if start else TOLERANCE
     blocks = _blocks(np.arange(len(eta)))
-    parts = [_ascend(begin.rows(rows), eta[rows], penalty[rows], prior, grid) for rows in blocks]
+    parts = [_ascend(begin.rows(rows), eta[rows], penalty[rows], prior, grid, tolerance) for rows in blocks]
     found, bounds = zip(*parts, strict=True)
     best = Normals.concatenate(list(found))
     return normal_factor(best.mean, best.sd, grid, np.concatenate(bounds))
@@ -128,7 +131,7 @@ def _moments_of_exact_factors(eta: FloatArray, penalty: FloatArray, prior: Norma
 
 
 def _ascend(
-    begin: Normals, eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: SinhGrid
+    begin: Normals, eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: SinhGrid, tolerance: float
 ) -> tuple[Normals, FloatArray]:
     """Return the Normals and their bounds after Newton steps that each raise the bound of their row."""
     mean, sd = begin.mean.copy(), begin.sd.copy()
@@ -145,8 +148,9 @@ def _ascend(
         raised = active[better]
         mean[raised], sd[raised], bound[raised] = there.mean[better], there.sd[better], bound_there[better]
         found = _Expectations(*(np.where(better, new, old) for new, old in zip(found_there, found, strict=True)))
+        length = rate * (np.abs(move) + np.abs(widen)) / here.sd
+        moving = length > np.where(better, tolerance, TOLERANCE)  # a step that failed is tried again, shorter
         rate = np.where(better, np.minimum(1.0, 2 * rate), rate / 4)
-        moving = rate * (np.abs(move) + np.abs(widen)) > TOLERANCE * here.sd
         active, rate = active[moving], rate[moving]
         found = _Expectations(*(values[moving] for values in found))
         if not len(active):
@@ -192,12 +196,13 @@ def _hermite_sums(normals: Normals, penalty: FloatArray, grid: SinhGrid) -> Floa
 
 
 def _grid_sums(normals: Normals, penalty: FloatArray, grid: SinhGrid) -> FloatArray:
-    even, odd = _grid_masses(normals, grid)
+    even, odd = _grid_densities(normals, grid)
+    total = even @ grid.widths
     even *= penalty
     odd *= penalty
-    x = grid.nodes[:, None]
-    x0, x2, x4 = (even @ x ** np.array([0, 2, 4])).T
-    x1, x3 = (odd @ x ** np.array([1, 3])).T
+    x, widths = grid.nodes[:, None], grid.widths[:, None]
+    x0, x2, x4 = (even @ (widths * x ** np.array([0, 2, 4]))).T / total
+    x1, x3 = (odd @ (widths * x ** np.array([1, 3]))).T / total
     mean, sd = normals.mean, normals.sd
     z1 = x1 - mean * x0
     z2 = x2 - 2 * mean * x1 + mean**2 * x0
@@ -206,12 +211,24 @@ def _grid_sums(normals: Normals, penalty: FloatArray, grid: SinhGrid) -> FloatAr
     return np.stack([x0, z1 / sd, z2 / sd**2, z3 / sd**3, z4 / sd**4], axis=1)
 
 
-def _grid_masses(normals: Normals, grid: SinhGrid) -> tuple[FloatArray, FloatArray]:
-    """Return the masses of x and -x at each node, their sum and their difference, both of shape (R, count)."""
-    mean, sd = normals.mean[:, None], normals.sd[:, None]
-    above = np.exp(-0.5 * ((grid.nodes - mean) / sd) ** 2)
-    below = np.exp(-0.5 * ((grid.nodes + mean) / sd) ** 2)
-    weights = grid.widths / ((above + below) @ grid.widths)[:, None]
-    above *= weights
-    below *= weights
-    return above + below, above - below
+def _grid_masses(normals: Normals, grid: SinhGrid) -> FloatArray:
+    """Return the mass of x and -x together at each node, shape (R, count)."""
+    masses, _ = _grid_densities(normals, grid)
+    masses *= grid.widths / (masses @ grid.widths)[:, None]
+    return masses
+
+
+def _grid_densities(normals: Normals, grid: SinhGrid) -> tuple[FloatArray, FloatArray]:
+    """Return the densities at x and -x, up to a factor, their sum and their difference, both of shape (R, count)."""
+    mean, curvature = normals.mean[:, None], (-0.5 / normals.sd**2)[:, None]
+    above = grid.nodes - mean
+    above *= above
+    above *= curvature
+    below = grid.nodes * (4 * curvature * mean)  # (x + m)^2 is (x - m)^2 + 4 x m
+    below += above
+    for log_density in (above, below):
+        np.maximum(log_density, FLOOR, out=log_density)
+        np.exp(log_density, out=log_density)
+    even = above + below
+    above -= below
+    return even, above

@@ -53,7 +53,7 @@ class Schedule:
 
 
 SCHEDULES: dict[Init, Schedule] = {
-    "coordinate": Schedule(0.05, 50, 2_000, True),
+    "coordinate": Schedule(0.003, 50, 2_000, True),  # it starts at the best Normals, and need not go far
     "consensus": Schedule(0.1, 200, 5_000, True),
     "paper": Schedule(0.1, None, 10_000, stops_early=False, single_draw=True),
 }
