@@ -70,7 +70,7 @@ def judge(p: FloatArray, truth: NDArray[np.int8]) -> dict[str, float]:
     return dict(zip(METRICS, map(float, values), strict=True))
 
 
-def bench(folder: Path, paper_steps: int) -> pd.DataFrame:
+def bench(folder: Path, paper_steps: int, only: list[str] | None = None) -> pd.DataFrame:
     """Return one row a method and data set."""
     rows = []
     for table in sorted(folder.glob("*/votes.csv")):
@@ -81,6 +81,8 @@ def bench(folder: Path, paper_steps: int) -> pd.DataFrame:
         where = votes.item_ids.get_indexer(truth.item_ids[truth.item_codes])
         known = where >= 0
         for name, method in methods(paper_steps).items():
+            if only and name not in only:
+                continue
             p = method(votes)[where[known]]
             rows.append({"data set": table.parent.name, "method": name, **judge(p, truth.labels[known])})
             print(rows[-1], flush=True)
@@ -106,11 +108,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--paper-steps", type=int, default=10_000)
+    parser.add_argument("--method", action="append", help="only this row; may be repeated (crowd-kit's GLAD is slow)")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
-    results = bench(options.folder, options.paper_steps)
+    results = bench(options.folder, options.paper_steps, options.method)
     print(markdown(results))
     if options.json:
         options.json.write_text(json.dumps(results.to_dict(orient="records"), indent=2) + "\n")
