@@ -30,7 +30,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 LOCAL_NODES = 31
-LARGEST_SPACING, FINER = 0.25, 2  # in asinh(x / scale); wider nodes are divided
+LARGEST_SPACING, FINER = 0.3, 2  # in asinh(x / scale); wider nodes are divided
 DROP = 24.0  # a density this far (in log) below its peak is left out: 4e-11 of the peak
 FLOOR = -75.0  # a log mass below this is raised to it: processors are slow with numbers close to underflow
 ZOOMS = 12
