@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +291,48 @@ def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path,
     for name in FILES:
         if name != "run.json":
             assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_the_bar_does_not_hide_where_the_checkpoint_is(votes: Path, tmp_path: Path) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
+    command = [
+        sys.executable,
+        "-c",
+        SLOW,
+        "fit",
+        str(votes),
+        "-o",
+        str(run),
+        "--engine",
+        "coordinate",
+        "--prior",
+        "paper",
+    ]
+    screen, terminal = os.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(screen, 4096):
+                shown.append(part)
+
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        wait_for(checkpoint, process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    finally:
+        process.kill()
+        reader.join(timeout=60)
+        os.close(screen)
+    text = b"".join(shown).decode()
+    assert "sweep" in text
+    after_the_bar = text.rpartition("\x1b[2K")[2]
+    assert f"checkpoint: {checkpoint}" in after_the_bar.replace("\r\n", "")
+    assert "go on with the same command and --resume" in after_the_bar
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -126,18 +126,18 @@ def _fit_with_checkpoints(table: VoteTable, settings: FitSettings, output: Path,
     begin = load_checkpoint(path, settings, digest) if resume else None
     keeper = _Keeper(lambda state: save_checkpoint(path, state, settings, digest))
     arguments: dict[str, Any] = vars(settings)
-    with _progress_bar(quiet=quiet) as show:
+    try:
+        with _progress_bar(quiet=quiet) as show:
 
-        def on_progress(progress: Progress) -> None:
-            show(progress)
-            keeper.see(progress)
+            def on_progress(progress: Progress) -> None:
+                show(progress)
+                keeper.see(progress)
 
-        try:
             return fit(table, **arguments, on_progress=on_progress, resume=begin)
-        except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or a request to end
-            if keeper.keep():
-                say(f"checkpoint: {path}\ngo on with the same command and --resume")
-            raise
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or a request to end; the bar is gone, and hides nothing
+        if keeper.keep():
+            say(f"checkpoint: {path}\ngo on with the same command and --resume")
+        raise
 
 
 @contextmanager
