@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.glad.grid import SinhGrid, Stencil
+from softgold.glad.grid import SinhGrid, Stencil, exp_above_underflow
 
 __all__ = [
     "Factor",
@@ -32,7 +32,6 @@ FloatArray = NDArray[np.float64]
 LOCAL_NODES = 31
 LARGEST_SPACING, FINER = 0.3, 2  # in asinh(x / scale); wider nodes are divided
 DROP = 24.0  # a density this far (in log) below its peak is left out: 4e-11 of the peak
-FLOOR = -75.0  # a log mass below this is raised to it: processors are slow with numbers close to underflow
 ZOOMS = 12
 GRID_BLOCK = 4096  # rows at a time: few enough for the cache, enough that threads do not queue for the interpreter
 
@@ -156,8 +155,7 @@ def _grid_block(eta: FloatArray, penalty: FloatArray, prior: NormalPrior, grid: 
     table -= peak
     away = np.subtract(table, np.multiply(tilt, 2.0, out=tilt), out=tilt)
     for log_mass in (table, away):  # the side of zero that eta leans to, and the other
-        np.maximum(log_mass, FLOOR, out=log_mass)
-        np.exp(log_mass, out=log_mass)
+        exp_above_underflow(log_mass)
     table += away
     total, first, second = (table @ powers).astype(np.float64).T
     lost, lost_first = (away @ powers[:, :2]).astype(np.float64).T

@@ -216,8 +216,7 @@ class _Fitting:
         table = factor.table
         if self.settings.family == "free":
             # What is stored are the nodes; from their own table `predict` will find the same labels again.
-            grid, points = self.grids.abilities, factor.points
-            table = grid.project(grid.stencil_at(points.nodes), points.mass)
+            table = self.grids.abilities.table(factor.points.nodes, factor.points.mass)
         coupled = table @ self.grids.coupling
 
         def summary(chunk: VoteChunk) -> ItemSummary:

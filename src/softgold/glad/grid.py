@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SinhGrid", "Stencil", "log_two_cosh_half"]
+__all__ = ["SinhGrid", "Stencil", "exp_above_underflow", "log_two_cosh_half"]
 
 FloatArray = NDArray[np.float64]
 
 Stencil = tuple[NDArray[np.intp], FloatArray]
+FLOOR = -75.0  # single precision holds its exponential, and sums of products with it
 STENCIL = 6  # points of the Lagrange interpolation: an error of order step^6
 
 
@@ -33,6 +35,18 @@ def log_two_cosh_half(x: FloatArray) -> FloatArray:
     """
     size = np.abs(x)
     return 0.5 * size + np.log1p(np.exp(-size))
+
+
+def exp_above_underflow(log_values: NDArray[Any]) -> None:
+    """Replace the values by their exponentials, in place, none of them close to underflow, where processors are slow.
+
+    >>> values = np.array([0.0, -800.0])
+    >>> exp_above_underflow(values)
+    >>> float(values[0]), bool(0 < values[1] < 1e-32)
+    (1.0, True)
+    """
+    np.maximum(log_values, FLOOR, out=log_values)
+    np.exp(log_values, out=log_values)
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,10 @@ class SinhGrid:
         spread = np.bincount(flat.ravel(), weights=(weights * mass).ravel(), minlength=rows * self.count)
         return spread.astype(np.float64, copy=False).reshape(rows, self.count)
 
+    def table(self, nodes: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return the coefficients of point masses at `nodes`, both of shape (R, N); see `project`."""
+        return self.project(self.stencil_at(nodes), mass)
+
     def stretch(self, by: float) -> FloatArray:
         """Return M of shape (count, count) such that table @ M has E[f(by * x)] where `table` has E[f(x)]."""
-        return self.project(self.stencil_at(by * self.nodes[:, None]), np.ones((self.count, 1)))
+        return self.table(by * self.nodes[:, None], np.ones((self.count, 1)))

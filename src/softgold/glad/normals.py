@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from softgold.glad.factors import FLOOR, Factor, NormalPrior, local_factor, shared_grid_factor
-from softgold.glad.grid import SinhGrid
+from softgold.glad.factors import Factor, NormalPrior, local_factor, shared_grid_factor
+from softgold.glad.grid import SinhGrid, exp_above_underflow
 
 __all__ = ["HERMITE_MASS", "HERMITE_NODES", "Normals", "gaussian_factor", "normal_factor", "normal_table"]
 
@@ -38,6 +38,12 @@ class Normals:
 
     mean: FloatArray
     sd: FloatArray
+
+    @property
+    def entropy(self) -> FloatArray:
+        """Differential entropy, shape (R,)."""
+        entropy: FloatArray = np.log(self.sd) + 0.5 * np.log(2 * np.pi * np.e)
+        return entropy
 
     @classmethod
     def concatenate(cls, parts: list[Normals]) -> Normals:
@@ -85,7 +91,7 @@ def normal_factor(mean: FloatArray, sd: FloatArray, grid: SinhGrid, bound: Float
         mean**2 + sd**2,
         ndtr(mean / sd),
         np.full(len(mean), np.nan) if bound is None else bound,
-        np.log(sd) + 0.5 * np.log(2 * np.pi * np.e),
+        normals.entropy,
         nodes,
         np.broadcast_to(HERMITE_MASS, nodes.shape),
     )
@@ -98,8 +104,8 @@ def normal_table(normals: Normals, grid: SinhGrid) -> FloatArray:
     for rows in _blocks(np.flatnonzero(wide)):
         table[rows] = _grid_masses(normals.rows(rows), grid)
     for rows in _blocks(np.flatnonzero(~wide)):
-        stencil = grid.stencil_at(normals.rows(rows).hermite_nodes())
-        table[rows] = grid.project(stencil, np.broadcast_to(HERMITE_MASS, (len(rows), len(HERMITE_MASS))))
+        nodes = normals.rows(rows).hermite_nodes()
+        table[rows] = grid.table(nodes, np.broadcast_to(HERMITE_MASS, nodes.shape))
     return table
 
 
@@ -161,8 +167,7 @@ def _ascend(
 def _bound(normals: Normals, found: _Expectations, eta: FloatArray, prior: NormalPrior) -> FloatArray:
     second = normals.mean**2 + normals.sd**2
     expected = eta * normals.mean - found.value + prior.expected_log_density(normals.mean, second)
-    bound: FloatArray = expected + np.log(normals.sd) + 0.5 * np.log(2 * np.pi * np.e)
-    return bound
+    return expected + normals.entropy
 
 
 def _newton_step(
@@ -226,9 +231,8 @@ def _grid_densities(normals: Normals, grid: SinhGrid) -> tuple[FloatArray, Float
     above *= curvature
     below = grid.nodes * (4 * curvature * mean)  # (x + m)^2 is (x - m)^2 + 4 x m
     below += above
-    for log_density in (above, below):
-        np.maximum(log_density, FLOOR, out=log_density)
-        np.exp(log_density, out=log_density)
+    exp_above_underflow(above)
+    exp_above_underflow(below)
     even = above + below
     above -= below
     return even, above

@@ -178,7 +178,7 @@ class Posterior:
         if self.family == "gaussian":
             normals = Normals(found.mean[annotators] * self._scale, found.sd[annotators] * self._scale)
             return normal_table(normals, grid)
-        return grid.project(grid.stencil_at(found.nodes[annotators] * self._scale), found.mass[annotators])
+        return grid.table(found.nodes[annotators] * self._scale, found.mass[annotators])
 
 
 def _soft_labels(
