@@ -29,7 +29,7 @@ SPLITS = 10
 
 def soft_labels_of(votes: VoteTable) -> SoftLabels:
     """Fit the model, with the deterministic engine."""
-    from softgold.glad.fitting import fit
+    from softgold.models.base import fit
 
     return fit(votes, engine="coordinate").posterior.soft_labels()
 

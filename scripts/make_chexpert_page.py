@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgold.baselines import Mean
 from softgold.evaluation import Evaluation, TaskEvaluation, evaluate, read_tasks
+from softgold.models.baselines import Mean
 from softgold.readers import read_scores, read_votes
 from softgold.report.plots import Point, paired_bars, scatter, slope
 from softgold.report.svg import standalone

@@ -34,7 +34,7 @@ SAMPLES = Path("../data_samples")
 votes = softgold.read_votes(SAMPLES / "votes.csv")
 print(votes.describe())
 ---
-One row a vote: `item, annotator, vote`. Ids stay as they are written; what is wrong with a table is said with its row
+One row per vote: `item, annotator, vote`. Ids stay as they are written; what is wrong with a table is said with its row
 and column. Now the fit. `engine="coordinate"` is deterministic and fast; the default, `svi`, is Pyro's stochastic
 inference started from its solution.
 ---
@@ -43,9 +43,9 @@ print(fit.diagnostics.reason)
 labels = fit.posterior.soft_labels()
 labels.to_frame()[["item", "p", "expected_vote", "b_lo", "b_hi", "n_votes", "n_positive"]].head().round(3)
 ---
-`p` is the soft label. `b` is the item's signed difficulty: its sign is the class, its size says how clear the matter
-is, and `b_lo` to `b_hi` is a 95 % credible interval. `expected_vote` is the share of positive votes to expect from
-this pool.
+`p` is the soft label: the probability that the item *is* positive. `b` is what it *looks like* to those who can tell,
+positive or negative, with a 95 % credible interval from `b_lo` to `b_hi`; a tricky item looks like the other class.
+`expected_vote` is the share of positive votes to expect from this pool.
 
 How sure is the crowd? Most items are clear. The few in the middle are those where a hard label would pretend.
 ---
@@ -56,11 +56,13 @@ right.hist(labels.uncertainty, bins=25, color="#0072b2")
 right.set(xlabel="min(p, 1 - p)", ylabel="items")
 plt.show()
 ---
-Who voted? An ability of 0 is guessing, and a negative one means that somebody says the opposite of what is true. Such
-votes are as telling as good ones once we know, and the model turns them around.
+Who voted? Sensitivity is how often somebody says yes when the answer is yes, specificity how often no when it is no. An
+ability of 0 is guessing, and a negative one means that somebody says the opposite of what is true. Such votes are as
+telling as good ones once we know, and the model turns them around.
 ---
 annotators = fit.posterior.annotators()
-annotators.nlargest(6, "p_adversarial")[["annotator", "ability_mean", "ability_lo", "ability_hi", "n_votes"]].round(2)
+columns = ["annotator", "ability_mean", "lean_mean", "sensitivity", "specificity", "n_votes"]
+annotators.nlargest(6, "p_adversarial")[columns].round(2)
 ---
 Because the study is simulated we can compare with the truth. A tie of the votes counts as half a mistake.
 ---

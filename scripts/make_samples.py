@@ -27,18 +27,18 @@ draws the same study.
 {files}
 
 The question is binary, as in "does this picture have a fault?". {n_positive} of the {n_items} items are positive.
-Annotator a votes 1 on item i with probability sigmoid(c_a b_i): the sign of b is the item's class, a small |b| is
-hard, and c is the annotator's ability.
+Annotator a votes 1 on item i with probability sigmoid(c_a b_i + d_a + u_i). b is what the item looks like to those who
+can tell: around +m for positives and -m for negatives, m = sqrt(3); where it has the other sign, the item is tricky.
+u is its pull, c the annotator's ability and d their lean.
 
 - **Annotators**: of the {n_annotators}, {n_random} vote at random and {n_adversarial} adversarially; the busiest gave
   {most} of the {n_votes} votes, the least busy {least}.
 - **Votes**: from {fewest_votes} to {most_votes} an item, {mean_votes:.1f} on average.
 - **Experts**: {n_experts}, on {n_expert_items} items drawn at random. Expert j is wrong with probability
-  e_j + (1 - 2 e_j) sigmoid(-k |b|), where e = {errors} and k = {ability:g}: seldom where the matter
-  is clear, often where it is not.
+  e_j + (1 - 2 e_j) sigmoid(-k v), where e = {errors}, k = {ability:g}, and v is m plus b in the
+  direction of the item's class: seldom where the matter is clear, more often where an item is tricky.
 - **Models**: their AUROCs against the true class are, in order, {aurocs}.
-  `model_1` and `model_4` err on clear and ambiguous items alike, the others where people disagree too. Hard and soft
-  labels do not rank them alike, because soft labels forgive errors on ambiguous items.
+  `model_1` and `model_4` err on clear and ambiguous items alike, the others where people disagree too.
 
 `truth.csv` and `annotators_truth.csv` hold what a real study would not know.
 """
@@ -47,8 +47,8 @@ MEANING = {
     "votes": "the crowd's votes",
     "experts": "the experts' labels",
     "scores": "scores of five simulated models",
-    "truth": "the items' class and signed difficulty b",
-    "annotators_truth": "the annotators' ability c and kind",
+    "truth": "the items' class, what they look like b, and their pull u",
+    "annotators_truth": "the annotators' ability c, lean d, sensitivity, specificity and kind",
 }
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.baselines import Majority, Mean
-from softgold.glad.estimator import GLAD
+from softgold.models.baselines import Majority, Mean
+from softgold.models.crowd.estimator import GLAD, TwoClass
 from softgold.readers import read_votes
 from softgold.softlabels import COLUMNS, Aggregator, SoftLabels
 from softgold.votes import VoteTable
@@ -22,9 +22,10 @@ AGGREGATORS: dict[str, Callable[[], Aggregator]] = {
     "majority with hard labels": lambda: Majority(tie="positive"),
     "mean": Mean,
     "smoothed mean": lambda: Mean(smoothing=(1, 1)),
-    "coordinate": lambda: GLAD(engine="coordinate"),
-    "coordinate with Normal factors": lambda: GLAD(engine="coordinate", family="gaussian"),
-    "svi": GLAD,
+    "two-class by coordinate": lambda: TwoClass(engine="coordinate"),
+    "two-class by svi": TwoClass,
+    "glad by coordinate": lambda: GLAD(engine="coordinate"),
+    "glad by svi": GLAD,
 }
 
 
@@ -93,7 +94,7 @@ def test_row_order_does_not_matter(aggregator: Aggregator, labels: SoftLabels) -
     shuffled = read_votes(draw_frame().sample(frac=1, random_state=1))
     again = aggregator.aggregate(shuffled)
     here = again.item_ids.get_indexer(labels.item_ids)
-    noise = 0.05 if labels.method == "svi" else 2e-3  # another order is another draw for a stochastic engine
+    noise = 0.005 if getattr(aggregator, "engine", "") == "svi" else 1e-9
     assert np.allclose(again.p[here], labels.p, atol=noise)
 
 
@@ -117,7 +118,7 @@ def test_one_vote_is_enough(aggregator: Aggregator) -> None:
     single = read_votes(pd.DataFrame({"item": ["x"], "annotator": ["a"], "vote": [1]}))
     labels = aggregator.aggregate(single)
     assert len(labels) == 1
-    assert 0.5 <= labels.p[0] <= 1
+    assert 0.5 - 1e-6 <= labels.p[0] <= 1  # one vote of a stranger may say nothing
 
 
 def test_averaged_repeats_are_understood(aggregator: Aggregator) -> None:

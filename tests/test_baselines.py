@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.baselines import Majority, Mean, RatingMean
 from softgold.errors import UsageError
+from softgold.models.baselines import Majority, Mean, RatingMean
 from softgold.ratings import RatingTable
 from softgold.readers import read_ratings, read_votes
 from softgold.softlabels import COLUMNS, Aggregator

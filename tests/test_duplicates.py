@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgold.baselines import Majority
 from softgold.duplicates import (
     EmbeddingSpace,
     MatrixSpace,
@@ -25,6 +24,7 @@ from softgold.duplicates import (
 )
 from softgold.duplicates.neighbours import closest_pairs
 from softgold.errors import InputError, StorageError, UsageError
+from softgold.models.baselines import Majority
 from softgold.readers import read_votes
 
 FIRST = ([0.0, 1.0, 2.1, 3.3, 4.6, 20.0, 21.0, 40.0, 60.5], [0, 0, 0, 0, 0, 1, 1, 2, 3])

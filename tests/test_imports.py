@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import softgold
+from softgold.models.base import MODELS
 
 ROOT = Path(softgold.__file__).parent
 
@@ -25,7 +26,8 @@ LAYERS = (
     ("metrics",),
     ("agreement", "uncertainty", "duplicates"),
     ("segmentation",),
-    ("baselines", "glad"),
+    ("models",),
+    ("runs",),
     ("experts",),
     ("calibration",),
     ("evaluation",),
@@ -93,6 +95,43 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+# What every model goes through knows none of them: the contract and its registry, and the runs on disk.
+BLIND = ("softgold.models.base", "softgold.runs.storage", "softgold.runs.checkpoint")
+REGISTRY = {"MODELS", "DEFAULT_MODEL"}
+
+
+def strings(path: Path) -> list[str]:
+    """Return the texts in a file's code: not its docstrings, and not the registry of models."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_out = {
+        id(part)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) in REGISTRY)
+        for part in ast.walk(node)
+    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in left_out)
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> str:
+    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_the_contract_and_the_storage_name_no_model(name: str) -> None:
+    concrete = {module for module in MODULES if module.startswith("softgold.models.")} - {"softgold.models.base"}
+    assert not imported(MODULES[name]) & concrete
+    assert not set(strings(MODULES[name])) & set(MODELS)
+
+
+def test_the_check_sees_names_outside_the_registry(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""About glad."""\nMODELS = {"glad": "module:GLAD"}\nif model == "glad":\n    pass\n')
+    assert strings(path) == ["glad"]
 
 
 def test_the_check_sees_deferred_and_type_only_imports(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softgold.baselines import Mean
 from softgold.calibration import calibrate
 from softgold.errors import SoftgoldWarning
 from softgold.experts import sample_for_experts
+from softgold.models.baselines import Mean
 from softgold.simulation import CLEANPATRICK_ISSUES, Simulation, ask_experts, simulate
 from softgold.simulation.presets import preset_settings
 from softgold.softlabels import SoftLabels
@@ -32,7 +32,7 @@ def aggregate(votes: VoteTable, aggregator: str) -> SoftLabels:
     """Return soft labels by the vote share or by the model."""
     if aggregator == "mean":
         return Mean().aggregate(votes)
-    from softgold.glad.fitting import fit
+    from softgold.models.base import fit
 
     return fit(votes, engine="coordinate").posterior.soft_labels()
 
@@ -117,7 +117,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the rows here")
     options = parser.parse_args()
     warnings.simplefilter("ignore", SoftgoldWarning)
-    changes = {} if options.difficulty_scale is None else {"difficulty_scale": options.difficulty_scale}
+    scale = options.difficulty_scale
+    changes = {} if scale is None else {"model": "glad", "difficulty_scale": scale}
     rows = []
     for issue in options.issue or CLEANPATRICK_ISSUES:
         for seed in range(options.first_seed, options.first_seed + options.seeds):

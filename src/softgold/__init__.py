@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from softgold import errors
-    from softgold.baselines import Majority, Mean, RatingMean
     from softgold.calibration import calibrate
     from softgold.evaluation import evaluate
     from softgold.experts import sample_for_experts
-    from softgold.glad.estimator import GLAD
-    from softgold.glad.fitting import Fit, fit
-    from softgold.glad.priors import Prior
-    from softgold.glad.storage import load_run, load_votes, save_run
+    from softgold.models.base import Fit, fit
+    from softgold.models.baselines import Majority, Mean, RatingMean
+    from softgold.models.crowd.estimator import GLAD, TwoClass
     from softgold.ratings import RatingTable
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
+    from softgold.runs.storage import load_run, load_votes, save_run
     from softgold.scores import Scores
     from softgold.simulation import simulate
     from softgold.softlabels import SoftLabels
@@ -33,11 +32,11 @@ __all__ = [
     "Fit",
     "Majority",
     "Mean",
-    "Prior",
     "RatingMean",
     "RatingTable",
     "Scores",
     "SoftLabels",
+    "TwoClass",
     "VoteTable",
     "calibrate",
     "errors",
@@ -56,16 +55,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "softgold.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.calibration": ("calibrate",),
     "softgold.evaluation": ("evaluate",),
     "softgold.experts": ("sample_for_experts",),
-    "softgold.glad.estimator": ("GLAD",),
-    "softgold.glad.fitting": ("Fit", "fit"),
-    "softgold.glad.priors": ("Prior",),
-    "softgold.glad.storage": ("load_run", "load_votes", "save_run"),
+    "softgold.models.base": ("Fit", "fit"),
+    "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
+    "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
     "softgold.ratings": ("RatingTable",),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
+    "softgold.runs.storage": ("load_run", "load_votes", "save_run"),
     "softgold.scores": ("Scores",),
     "softgold.simulation": ("simulate",),
     "softgold.softlabels": ("SoftLabels",),

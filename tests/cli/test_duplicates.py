@@ -62,7 +62,7 @@ def test_a_plan_from_beginning_to_end(cli, study):
     assert "if near duplicates of a sample were always nearer" in answer.err
 
 
-@pytest.mark.parametrize("method", ["majority", "mean", "glad"])
+@pytest.mark.parametrize("method", ["majority", "mean", "two-class", "glad"])
 def test_every_aggregator(cli, study, method):
     propose(cli, study, 1, "--ids", study / "ids.txt")
     votes = vote(study, "1.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -18,9 +19,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.glad.fitting import fit
-from softgold.glad.storage import load_run, load_votes, read_arrays, votes_digest
+from softgold.models.base import fit
 from softgold.readers import read_votes
+from softgold.runs.storage import load_run, load_votes, read_arrays, votes_digest
 from softgold.simulation import simulate
 from softgold.softlabels import COLUMNS
 
@@ -30,18 +31,18 @@ FILES = ["annotators.csv", "posterior.npz", "run.json", "soft_labels.csv", "vote
 SLOW = """
 import sys, time
 import softgold.cli.fit as command
-from softgold.glad import coordinate, svi
+from softgold.models.crowd import coordinate, published, svi
+
+class SlowOptimiser(svi.Optimiser):
+    def step(self, *arguments):
+        time.sleep(0.05)
+        super().step(*arguments)
 
 def slow_sweep(*arguments, sweep=coordinate.sweep):
     time.sleep(0.25)
     return sweep(*arguments)
 
-def slow_batches(*arguments, batches=svi.item_batches, **options):
-    for batch in batches(*arguments, **options):
-        time.sleep(0.05)
-        yield batch
-
-coordinate.sweep, svi.item_batches = slow_sweep, slow_batches
+coordinate.sweep, svi.Optimiser, published.Optimiser = slow_sweep, SlowOptimiser, SlowOptimiser
 command.CHECKPOINT_SECONDS = 0
 from softgold.cli import main
 sys.exit(main())
@@ -67,15 +68,15 @@ def names(folder: Path) -> list[str]:
 def test_a_run_directory(cli: Callable[..., Any], votes: Path, tmp_path: Path, frame: pd.DataFrame) -> None:
     answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate")
     assert (answer.code, answer.out) == (0, "")
-    assert "coordinate: 120 items, 15 annotators, 600 votes" in answer.err
+    assert "two-class (coordinate): 120 items, 15 annotators, 600 votes" in answer.err
     assert f"written: {tmp_path / 'run'}" in answer.err
     assert names(tmp_path) == ["run", "votes.csv"]
     assert names(tmp_path / "run") == FILES
     labels = pd.read_csv(tmp_path / "run" / "soft_labels.csv")
     assert tuple(labels.columns) == COLUMNS
     expected = fit(frame, engine="coordinate").posterior
-    assert labels["p"].to_numpy() == pytest.approx(expected.items.positive, rel=1e-14)
-    assert np.array_equal(load_run(tmp_path / "run").posterior.items.positive, expected.items.positive)
+    assert labels["p"].to_numpy() == pytest.approx(expected.soft_labels().p, rel=1e-14)
+    assert np.array_equal(load_run(tmp_path / "run").posterior.soft_labels().p, expected.soft_labels().p)
     assert votes_digest(load_votes(tmp_path / "run")) == votes_digest(read_votes(frame))
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["input"]["source"] == str(votes)
@@ -85,7 +86,7 @@ def test_the_default_engine_is_svi(cli: Callable[..., Any], votes: Path, tmp_pat
     for name in ("first", "second"):
         answer = cli("fit", votes, "-o", tmp_path / name, "--seed", 5)
         assert answer.code == 0
-        assert answer.err.startswith("svi: 120 items")
+        assert answer.err.startswith("two-class (svi): 120 items")
     for name in FILES:
         if name != "run.json":
             assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
@@ -101,8 +102,8 @@ def test_json(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     assert (said["items"], said["annotators"], said["votes"], said["components"]) == (120, 15, 600, 1)
     assert said["converged"] is True
     assert said["elbo"] == fitted.diagnostics.elbo[-1]
-    assert said["difficulty_scale"] == fitted.diagnostics.difficulty_scale
-    assert said["positive_at_half"] == int((fitted.posterior.items.positive >= 0.5).sum())
+    assert said["learned"] == fitted.diagnostics.learned
+    assert said["positive_at_half"] == int((fitted.posterior.soft_labels().p >= 0.5).sum())
     assert said["warnings"] == []
 
 
@@ -119,13 +120,46 @@ def test_samples(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "run.json").read_text())["samples"] == 100
 
 
+GLAD = ["--model", "glad"]
+
+
+def learned(run: Path, name: str) -> float:
+    values = load_run(run).diagnostics.learned
+    assert values is not None
+    return values[name]
+
+
 def test_priors(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
-    assert cli("fit", votes, "-o", tmp_path / "a", "--engine", "coordinate", "--prior", "paper").code == 0
-    assert load_run(tmp_path / "a").diagnostics.difficulty_scale == 1000.0
+    assert cli("fit", votes, "-o", tmp_path / "a", *GLAD, "--engine", "coordinate", "--prior", "paper").code == 0
+    assert learned(tmp_path / "a", "difficulty_scale") == 1000.0
     options = ["--ability-mean", "0.5", "--ability-scale", "2", "--difficulty-scale", "1.5"]
-    assert cli("fit", votes, "-o", tmp_path / "b", "--engine", "coordinate", *options).code == 0
-    prior = load_run(tmp_path / "b").settings.prior
-    assert (prior.ability_mean, prior.ability_scale, prior.difficulty_scale) == (0.5, 2.0, 1.5)
+    assert cli("fit", votes, "-o", tmp_path / "b", *GLAD, "--engine", "coordinate", *options).code == 0
+    settings = load_run(tmp_path / "b").settings
+    assert (settings.ability_mean, settings.ability_scale, settings.difficulty_scale) == (0.5, 2.0, 1.5)
+
+
+@pytest.mark.parametrize("model", ["two-class", "glad", "majority", "mean"])
+def test_every_model_from_votes_to_report(cli: Callable[..., Any], votes: Path, tmp_path: Path, model: str) -> None:
+    options = ["--engine", "coordinate"] if model in {"two-class", "glad"} else []
+    run = tmp_path / "run"
+    assert cli("fit", votes, "-o", run, "--model", model, *options).code == 0
+    assert load_run(run).model == model
+    answer = cli("predict", run, votes)
+    assert answer.code == 0
+    p = pd.read_csv(io.StringIO(answer.out))["p"].to_numpy()
+    assert np.array_equal(p, pd.read_csv(run / "soft_labels.csv")["p"].to_numpy())
+    assert cli("report", run).code == 0
+
+
+def test_the_prevalence_can_be_given(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
+    for value, name in (("0.2", "number"), ("share", "share")):
+        options = ["--engine", "coordinate", "--prevalence", value]
+        assert cli("fit", votes, "-o", tmp_path / name, *options).code == 0
+    p = load_run(tmp_path / "number").posterior.soft_labels().p
+    assert p.mean() == pytest.approx(0.2, abs=2e-3)
+    table = read_votes(votes)
+    target = (table.item_shares.sum() + 1) / (table.n_items + 2)
+    assert load_run(tmp_path / "share").posterior.soft_labels().p.mean() == pytest.approx(target, abs=2e-3)
 
 
 def test_a_fit_that_hits_the_cap_warns(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
@@ -140,12 +174,12 @@ def test_an_existing_run_needs_force(cli: Callable[..., Any], votes: Path, tmp_p
     command = ["fit", votes, "-o", run, "--engine", "coordinate"]
     assert cli(*command).code == 0
     before = (run / "run.json").read_bytes()
-    refused = cli(*command, "--prior", "paper")
+    refused = cli(*command, *GLAD, "--prior", "paper")
     assert refused.code == 2
     assert "exists already; give --force" in refused.err
     assert (run / "run.json").read_bytes() == before
-    assert cli(*command, "--prior", "paper", "--force").code == 0
-    assert load_run(run).diagnostics.difficulty_scale == 1000.0
+    assert cli(*command, *GLAD, "--prior", "paper", "--force").code == 0
+    assert learned(run, "difficulty_scale") == 1000.0
     assert names(tmp_path) == ["run", "votes.csv"]
 
 
@@ -164,9 +198,9 @@ def test_the_working_directory_as_the_run(
     run = tmp_path / "run"
     assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
     monkeypatch.chdir(run)
-    answer = cli("fit", votes, "-o", ".", "--engine", "coordinate", "--prior", "paper", "--force")
+    answer = cli("fit", votes, "-o", ".", *GLAD, "--engine", "coordinate", "--prior", "paper", "--force")
     assert (answer.code, answer.out) == (0, "")
-    assert load_run(run).diagnostics.difficulty_scale == 1000.0
+    assert learned(run, "difficulty_scale") == 1000.0
 
 
 @pytest.mark.parametrize(
@@ -174,17 +208,24 @@ def test_the_working_directory_as_the_run(
     [
         (["--max-steps", "0"], "max_steps must be a whole number of at least 1, got 0"),
         (["--max-steps", "many"], "Invalid value for '--max-steps'"),
-        (["--difficulty-scale", "-1"], "difficulty_scale must be a positive number, got -1.0"),
-        (["--ability-scale", "0"], "ability_scale must be a positive number, got 0.0"),
-        (["--ability-scale", "nan"], "ability_scale must be a positive number, got nan"),
-        (["--ability-mean", "inf"], "ability_mean must be a finite number, got inf"),
-        (["--difficulty-scale", "1e9"], "must be at most 100000"),
+        ([*GLAD, "--difficulty-scale", "-1"], "difficulty_scale must be a positive number, got -1.0"),
+        ([*GLAD, "--ability-scale", "0"], "ability_scale must be a positive number, got 0.0"),
+        ([*GLAD, "--ability-scale", "nan"], "ability_scale must be a positive number, got nan"),
+        ([*GLAD, "--ability-mean", "inf"], "ability_mean must be a finite number, got inf"),
+        ([*GLAD, "--difficulty-scale", "1e9"], "must be at most 100000"),
         (["--engine", "em"], "'em' is not one of 'svi', 'coordinate'"),
         (["--prior", "vague"], "'vague' is not one of 'default', 'paper'"),
-        (["--engine", "coordinate", "--init", "paper"], "init='paper' has no meaning for the coordinate engine"),
+        ([*GLAD, "--engine", "coordinate", "--init", "paper"], "init='paper' has no meaning for the coordinate engine"),
         (["--engine", "coordinate", "--batch-items", "5"], "batch_items=5 has no meaning for the coordinate engine"),
         (["--engine", "coordinate", "--device", "cuda"], "device='cuda' has no meaning for the coordinate engine"),
-        (["--family", "gaussian"], "family='gaussian' has no meaning for the svi engine"),
+        ([*GLAD, "--init", "paper", "--batch-items", "5"], "the published recipe (init='paper') has no batches"),
+        (["--model", "em"], "model must be one of two-class, glad, majority, mean; got 'em'"),
+        (["--prior", "paper"], "prior has no meaning for the model two-class"),
+        (["--prior", "paper"], "and prior belongs to glad"),
+        ([*GLAD, "--prevalence", "0.3"], "prevalence has no meaning for the model glad"),
+        (["--prevalence", "1.5"], "prevalence must lie in (0.0, 1.0), got 1.5"),
+        (["--prevalence", "most"], "prevalence must be able, share, majority or a number between 0 and 1"),
+        (["--model", "mean", "--engine", "svi"], "engine has no meaning for the model mean"),
         (["--batch-items", "0"], "batch_items must be a whole number of at least 1, got 0"),
         (["--samples", "0"], "--samples must be a whole number of at least 1, got 0"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
@@ -244,7 +285,7 @@ def test_readers_options(cli: Callable[..., Any], tmp_path: Path) -> None:
     path.write_text("photo,a,b,c\nx,1,1,1\ny,0,,0\nz,1,1,0\n")
     answer = cli("fit", path, "-o", tmp_path / "run", "--wide", "--item-col", "photo", "--engine", "coordinate")
     assert answer.code == 0
-    assert load_run(tmp_path / "run").posterior.item_counts.tolist() == [3, 2, 3]
+    assert load_run(tmp_path / "run").posterior.soft_labels().n_votes.tolist() == [3, 2, 3]
 
 
 # --- interruptions ---
@@ -277,7 +318,7 @@ def assert_same_files(run: Path, other: Path) -> None:
 
 def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
-    command = ["fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper"]
+    command = ["fit", votes, "-o", run, *GLAD, "--engine", "coordinate"]
     with running(*command) as process:
         wait_for(checkpoint, process)
         process.send_signal(signal.SIGINT)
@@ -288,7 +329,7 @@ def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path,
     assert names(tmp_path) == ["run.checkpoint.npz", "votes.csv"]
     assert 1 <= int(read_arrays(checkpoint)["sweep"]) < 15
 
-    other = cli("fit", votes, "-o", run, "--engine", "coordinate", "--resume")
+    other = cli("fit", votes, "-o", run, *GLAD, "--engine", "coordinate", "--prior", "paper", "--resume")
     assert other.code == 2
     assert "belongs to other votes or other settings" in other.err
     assert cli(*command, "--resume").code == 0
@@ -309,8 +350,6 @@ def test_the_bar_does_not_hide_where_the_checkpoint_is(votes: Path, tmp_path: Pa
         str(run),
         "--engine",
         "coordinate",
-        "--prior",
-        "paper",
     ]
     screen, terminal = os.openpty()
     shown: list[bytes] = []
@@ -340,14 +379,16 @@ def test_the_bar_does_not_hide_where_the_checkpoint_is(votes: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("init", ["consensus", "paper"])
-def test_an_svi_fit_without_sweeps_can_be_resumed(
-    cli: Callable[..., Any], votes: Path, tmp_path: Path, init: str, number: int
+@pytest.mark.parametrize("options", [[], [*GLAD, "--init", "paper"]], ids=["svi", "published"])
+def test_an_svi_fit_can_be_resumed(
+    cli: Callable[..., Any], votes: Path, tmp_path: Path, options: list[str], number: int
 ) -> None:
     run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
-    command = ["fit", votes, "-o", run, "--init", init, "--max-steps", "60"]
+    command = ["fit", votes, "-o", run, *options, "--max-steps", "60"]
     with running(*command) as process:
         wait_for(checkpoint, process)
+        while "random" not in read_arrays(checkpoint):  # still sweeping
+            time.sleep(0.02)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
@@ -367,7 +408,7 @@ def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
     run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
     assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
     before = {name: (run / name).read_bytes() for name in FILES}
-    command = ["fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper", "--force"]
+    command = ["fit", votes, "-o", run, *GLAD, "--engine", "coordinate", "--force"]
     with running(*command) as process:
         wait_for(checkpoint, process)
         process.send_signal(signal.SIGKILL)
@@ -376,15 +417,15 @@ def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
     assert {name: (run / name).read_bytes() for name in names(run)} == before
     assert cli(*command, "--resume").code == 0
     assert not checkpoint.exists()
-    expected = fit(votes, engine="coordinate", prior="paper").posterior.items.positive
-    assert np.array_equal(load_run(run).posterior.items.positive, expected)
+    expected = fit(votes, model="glad", engine="coordinate").posterior.soft_labels().p
+    assert np.array_equal(load_run(run).posterior.soft_labels().p, expected)
 
 
 def test_an_interruption_leaves_an_existing_run_alone(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0
     before = {name: (run / name).read_bytes() for name in FILES}
-    with running("fit", votes, "-o", run, "--engine", "coordinate", "--prior", "paper", "--force") as process:
+    with running("fit", votes, "-o", run, *GLAD, "--engine", "coordinate", "--force") as process:
         wait_for(tmp_path / "run.checkpoint.npz", process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

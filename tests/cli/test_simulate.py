@@ -64,13 +64,20 @@ def test_one_issue_of_cleanpatrick(cli: Cli, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "study" / "simulation.json").read_text())["studies"] == [study]
 
 
-def test_every_setting_has_an_option(cli: Cli, tmp_path: Path) -> None:
-    given = {
+OWN = {
+    "two-class": {"tricky_spread": 0.9, "pull_scale": 0.3, "lean_mean": -0.2, "lean_spread": 0.4},
+    "glad": {"difficulty_scale": 2.5, "positive_ease": 1.5},
+}
+
+
+@pytest.mark.parametrize(("model", "other"), [("two-class", "glad"), ("glad", "two-class")])
+def test_every_setting_has_an_option(cli: Cli, tmp_path: Path, model: str, other: str) -> None:
+    given: dict[str, Any] = {
+        "model": model,
+        **OWN[model],
         "n_items": 90,
         "n_annotators": 30,
         "prevalence": 0.4,
-        "difficulty_scale": 2.5,
-        "positive_ease": 1.5,
         "ability_mean": 0.8,
         "ability_spread": 0.6,
         "adversarial_share": 0.1,
@@ -93,7 +100,7 @@ def test_every_setting_has_an_option(cli: Cli, tmp_path: Path) -> None:
         options += [f"--{name.replace('_', '-')}", text]
     answer = cli("simulate", "-o", tmp_path / "study", "--json", *options)
     (study,) = json.loads(answer.out)["studies"]
-    assert study["settings"] == {**given, "issue": ""}
+    assert study["settings"] == {**given, **dict.fromkeys(OWN[other]), "issue": ""}
     assert (study["n_components"], study["n_experts"], study["n_expert_items"]) == (3, 2, 20)
 
 
@@ -141,8 +148,11 @@ def test_a_folder_that_is_not_ours_is_never_replaced(cli: Cli, tmp_path: Path) -
         (["--expert-errors", ""], "--expert-errors must be numbers"),
         (["--expert-errors", "2"], "expert_errors"),
         (["--n-expert-items", 4000], "n_expert_items must be at most n_items"),
-        (["--model-aurocs", "0.9"], "one entry a model, got 1 and 2"),
+        (["--model-aurocs", "0.9"], "one entry per model, got 1 and 2"),
         (["--model-aurocs", "1,0.9"], "must be below 1"),
+        (["--difficulty-scale", 2], "difficulty_scale belongs to the model 'glad', and the model is 'two-class'"),
+        (["--model", "glad", "--lean-mean", 0], "lean_mean belongs to the model 'two-class', and the model is 'glad'"),
+        (["--model", "irt"], "--model"),
         (["--scale", 0], "scale"),
         (["--seed", -1], "--seed"),
         (["--issue", "off_topic"], "--issue chooses one part of --preset cleanpatrick"),

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.baselines import Majority
 from softgold.errors import InputError, UsageError
+from softgold.models.baselines import Majority
 from softgold.output import write_table
 from softgold.readers import read_scores, read_soft_labels, read_votes
 

@@ -190,6 +190,7 @@ def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
     annotators = annotators.assign(
         ability_lo=ability - 0.2,
         ability_hi=ability + 0.2,
+        **{f"{rate}{end}": 0.8 for rate in ("sensitivity", "specificity") for end in ("", "_lo", "_hi")},
         p_adversarial=(ability < 0).astype(float),
         n_votes=rng.integers(1, 2000, m),
         agreement=0.8,

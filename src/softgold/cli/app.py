@@ -29,7 +29,7 @@ __all__ = ["COMMANDS", "build_app", "load_command", "main"]
 # of the command's docstring, which a test compares.
 COMMANDS = {
     "demo": "Run the whole path on the sample data.",
-    "fit": "Fit the model to votes and write a run directory.",
+    "fit": "Fit a model to votes and write a run directory.",
     "predict": "Score new votes with the abilities of a fitted run.",
     "baseline": "Compute soft labels by vote share or majority.",
     "sample-experts": "Draw items for expert review.",

@@ -109,7 +109,7 @@ def _check_options(
 
 
 def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
-    from softgold.baselines import Majority, Mean
+    from softgold.models.baselines import Majority, Mean
     from softgold.readers import read_votes
 
     aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
@@ -125,7 +125,7 @@ def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None,
 
 
 def _rating_labels(source: str, columns: Columns, scale: Pair, cut: float | None) -> SoftLabels:
-    from softgold.baselines import RatingMean
+    from softgold.models.baselines import RatingMean
     from softgold.readers import read_ratings
 
     ratings = read_ratings(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from softgold.calibration import Calibration
     from softgold.evaluation import Evaluation
-    from softgold.glad.posterior import Posterior
+    from softgold.models.base import Posterior
 
 __all__ = ["register", "run_study", "samples_folder"]
 
@@ -61,10 +61,10 @@ def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool =
     from softgold.cli.calibrate import write_calibration
     from softgold.cli.evaluate import write_evaluation
     from softgold.evaluation import evaluate
-    from softgold.glad.fitting import fit
-    from softgold.glad.storage import save_run
+    from softgold.models.base import fit
     from softgold.readers import read_experts, read_scores, read_votes
     from softgold.report import write_report
+    from softgold.runs.storage import save_run
 
     votes = read_votes(samples / "votes.csv")
     say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from softgold.duplicates import DuplicatePlan, EmbeddingSpace, MatrixSpace, Space
-    from softgold.softlabels import Aggregator, SoftLabels
+    from softgold.softlabels import SoftLabels
 
 __all__ = ["register"]
 
@@ -44,8 +44,7 @@ SearchOption = Annotated[
     SearchChoice,
     typer.Option("--search", help="Exact, or by a graph index for many samples (extra 'duplicates')."),
 ]
-MethodChoice = Literal["majority", "mean", "glad"]
-MethodOption = Annotated[MethodChoice, typer.Option("--method", help="How to aggregate the votes.")]
+MethodOption = Annotated[str, typer.Option("--method", help="How to aggregate: any model of fit.")]
 Threshold = Annotated[float, typer.Option(help="A pair is positive if its soft label is above this.")]
 
 
@@ -267,22 +266,16 @@ def _named_file(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _labels(votes: str | None, soft_labels: Path | None, method: MethodChoice) -> SoftLabels:
+def _labels(votes: str | None, soft_labels: Path | None, model: str) -> SoftLabels:
+    from softgold.models.base import find_model, fit
     from softgold.readers import read_soft_labels, read_votes
 
     if (votes is None) == (soft_labels is None):
         raise UsageError("give a table of votes, or --soft-labels FILE")
-    return read_soft_labels(str(soft_labels)) if votes is None else _aggregator(method).aggregate(read_votes(votes))
-
-
-def _aggregator(method: MethodChoice) -> Aggregator:
-    from softgold.baselines import Majority, Mean
-
-    if method != "glad":
-        return Majority() if method == "majority" else Mean()
-    from softgold.glad.estimator import GLAD
-
-    return GLAD(engine="coordinate")
+    if votes is None:
+        return read_soft_labels(str(soft_labels))
+    deterministic: dict[str, Any] = {"engine": "coordinate"} if "engine" in find_model(model).options else {}
+    return fit(read_votes(votes), model=model, **deterministic).posterior.soft_labels()
 
 
 def _component_table(plan: DuplicatePlan) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from softgold.cli.common import (
     Force,
     ItemColumn,
     Quiet,
-    Seed,
     VoteColumn,
     Votes,
     Wide,
@@ -28,7 +27,7 @@ from softgold.cli.common import (
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgold.glad.fitting import Fit, FitSettings, FitState, Progress
+    from softgold.models.base import Fit, FitState, Model, Progress
     from softgold.votes import VoteTable
 
 __all__ = ["register"]
@@ -44,14 +43,26 @@ def register(app: typer.Typer) -> None:
 def fit_command(
     votes: Votes,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="Run directory to write.")],
+    model: Annotated[
+        str, typer.Option("--model", help="two-class, glad (the published model), majority or mean.")
+    ] = "two-class",
     engine: Annotated[
-        Literal["svi", "coordinate"], typer.Option("--engine", help="Pyro SVI, or the deterministic engine.")
-    ] = "svi",
+        Literal["svi", "coordinate"] | None,
+        typer.Option("--engine", help="svi (Pyro; the default), or coordinate (deterministic, needs no torch)."),
+    ] = None,
+    prevalence: Annotated[
+        str | None,
+        typer.Option(
+            "--prevalence",
+            metavar="able|share|majority|VALUE",
+            help="two-class: the share of positive items, by able annotators (default), votes, majorities, or given.",
+        ),
+    ] = None,
     prior: Annotated[
-        Literal["default", "paper"],
-        typer.Option("--prior", help="Difficulty scale learned from the votes, or CleanPatrick's vague prior."),
-    ] = "default",
-    seed: Seed = 0,
+        Literal["default", "paper"] | None,
+        typer.Option("--prior", help="glad: difficulty scale learned (default), or CleanPatrick's vague prior."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of svi; 0 if left out.")] = None,
     max_steps: Annotated[
         int | None, typer.Option("--max-steps", metavar="N", help="Cap on steps (svi) or sweeps (coordinate).")
     ] = None,
@@ -60,23 +71,22 @@ def fit_command(
         typer.Option("--samples", metavar="N", help="Write p as the share of N posterior draws, not exactly."),
     ] = None,
     init: Annotated[
-        Literal["coordinate", "consensus", "paper"], typer.Option("--init", help="Where svi starts.")
-    ] = "coordinate",
-    family: Annotated[
-        Literal["free", "gaussian"], typer.Option("--family", help="Factors of coordinate: exact, or Normal.")
-    ] = "free",
-    batch_items: Annotated[
-        int | None, typer.Option("--batch-items", metavar="N", help="Items per step of svi; all if left out.")
+        Literal["coordinate", "paper"] | None,
+        typer.Option("--init", help="glad: start svi at coordinate's solution, or run the published recipe."),
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="Where svi computes: cpu or cuda.")] = "cpu",
+    batch_items: Annotated[
+        int | None,
+        typer.Option("--batch-items", metavar="N", help="Items per step of svi, in place of its choice."),
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Where svi computes: cpu or cuda.")] = None,
     ability_mean: Annotated[
-        float | None, typer.Option("--ability-mean", help="Prior mean of the abilities, in place of 0.")
+        float | None, typer.Option("--ability-mean", help="glad: prior mean of the abilities, in place of 0.")
     ] = None,
     ability_scale: Annotated[
-        float | None, typer.Option("--ability-scale", help="Prior spread of the abilities, in place of 1.")
+        float | None, typer.Option("--ability-scale", help="glad: prior spread of the abilities, in place of 1.")
     ] = None,
     difficulty_scale: Annotated[
-        float | None, typer.Option("--difficulty-scale", help="Prior spread of the difficulties, fixed at this.")
+        float | None, typer.Option("--difficulty-scale", help="glad: spread of the difficulties, fixed at this.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
     item_col: ItemColumn = None,
@@ -88,26 +98,36 @@ def fit_command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit the model to votes and write a run directory.
+    """Fit a model to votes and write a run directory.
 
     RUN gets soft_labels.csv, annotators.csv, posterior.npz, votes.parquet and run.json, all of them or none. An
     interrupted fit leaves a checkpoint beside RUN; --resume goes on from it.
     """
     from softgold.checks import check_positive_int
-    from softgold.glad.fitting import FitSettings
-    from softgold.glad.priors import resolve_prior
+    from softgold.models.base import find_model
     from softgold.output import check_target
     from softgold.readers import read_votes
 
-    resolved = resolve_prior(
-        prior, ability_mean=ability_mean, ability_scale=ability_scale, difficulty_scale=difficulty_scale
-    )
-    settings = FitSettings(engine, resolved, seed, init, family, max_steps, batch_items, device)
+    given = {
+        "engine": engine,
+        "prevalence": _share_or_name(prevalence),
+        "prior": prior,
+        "seed": seed,
+        "max_steps": max_steps,
+        "init": init,
+        "batch_items": batch_items,
+        "device": device,
+        "ability_mean": ability_mean,
+        "ability_scale": ability_scale,
+        "difficulty_scale": difficulty_scale,
+    }
+    chosen = find_model(model)
+    settings = chosen.checked_settings(**{name: value for name, value in given.items() if value is not None})
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
     table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
-    fitted = _fit_with_checkpoints(table, settings, output, resume=resume, quiet=quiet)
+    fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
     _finish(fitted, table, output, samples=samples, source=votes, force=force)
     if as_json:
         print_json(_answer(fitted, output))
@@ -115,17 +135,27 @@ def fit_command(
         say(_summary(fitted, output), quiet=quiet)
 
 
-def _fit_with_checkpoints(table: VoteTable, settings: FitSettings, output: Path, *, resume: bool, quiet: bool) -> Fit:
-    from softgold.glad.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-    from softgold.glad.fitting import fit
-    from softgold.glad.storage import votes_digest
+def _share_or_name(prevalence: str | None) -> float | str | None:
+    """Return a number where one was given."""
+    try:
+        return None if prevalence is None else float(prevalence)
+    except ValueError:
+        return prevalence
+
+
+def _fit_with_checkpoints(
+    table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, quiet: bool
+) -> Fit:
+    from softgold.models.base import fit
+    from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
+    from softgold.runs.storage import votes_digest
 
     path, digest = checkpoint_path(output), votes_digest(table)
     if resume and not path.is_file():
         raise UsageError(f"there is no checkpoint {path} to resume from; fit without --resume")
-    begin = load_checkpoint(path, settings, digest) if resume else None
-    keeper = _Keeper(lambda state: save_checkpoint(path, state, settings, digest))
-    arguments: dict[str, Any] = vars(settings)
+    begin = load_checkpoint(path, model, settings, digest) if resume else None
+    keeper = _Keeper(lambda state: save_checkpoint(path, state, model, settings, digest))
+    arguments: dict[str, Any] = {name: getattr(settings, name) for name in model.options}
     try:
         with _progress_bar(quiet=quiet) as show:
 
@@ -133,7 +163,7 @@ def _fit_with_checkpoints(table: VoteTable, settings: FitSettings, output: Path,
                 show(progress)
                 keeper.see(progress)
 
-            return fit(table, **arguments, on_progress=on_progress, resume=begin)
+            return fit(table, model=model.name, **arguments, on_progress=on_progress, resume=begin)
     except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or a request to end; the bar is gone, and hides nothing
         if keeper.keep():
             say(f"checkpoint: {path}\ngo on with the same command and --resume")
@@ -187,8 +217,8 @@ class _Keeper:
 
 
 def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None, source: str, force: bool) -> None:
-    from softgold.glad.checkpoint import checkpoint_path
-    from softgold.glad.storage import save_run
+    from softgold.runs.checkpoint import checkpoint_path
+    from softgold.runs.storage import save_run
 
     checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
     save_run(fitted, table, output, samples=samples, source=source, force=force)
@@ -196,10 +226,11 @@ def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None,
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:
-    diagnostics, labels = fitted.diagnostics, fitted.posterior.soft_labels()
-    return {
+    diagnostics, labels, annotators = fitted.diagnostics, fitted.posterior.soft_labels(), fitted.posterior.annotators()
+    answer = {
         "run": output,
-        "engine": diagnostics.engine,
+        "model": fitted.model,
+        "engine": getattr(fitted.settings, "engine", None),
         "items": len(labels),
         "annotators": len(fitted.posterior.annotator_ids),
         "votes": int(labels.n_votes.sum()),
@@ -207,23 +238,30 @@ def _answer(fitted: Fit, output: Path) -> dict[str, Any]:
         "converged": diagnostics.converged,
         "reason": diagnostics.reason,
         "elbo": diagnostics.elbo[-1] if diagnostics.elbo else None,
-        "difficulty_scale": diagnostics.difficulty_scale,
+        "learned": diagnostics.learned,
         "positive_at_half": int((labels.p >= 0.5).sum()),
         "mean_uncertainty": float(labels.uncertainty.mean()),
-        "adversarial_annotators": int((fitted.posterior.abilities.p_adversarial > 0.95).sum()),
         "components": len(diagnostics.components),
         "seconds": diagnostics.seconds,
         "warnings": diagnostics.warnings,
     }
+    if "p_adversarial" in annotators:
+        answer["adversarial_annotators"] = int((annotators["p_adversarial"] > 0.95).sum())
+    return answer
 
 
 def _summary(fitted: Fit, output: Path) -> str:
     answer = _answer(fitted, output)
-    size = "{engine}: {items:,} items, {annotators:,} annotators, {votes:,} votes".format(**answer)
-    return (
-        f"{size}, {answer['steps']} steps in {answer['seconds']:.1f} s ({answer['reason']})\n"
-        f"positive at p >= 0.5: {answer['positive_at_half']:,} items; expected share of wrong labels there: "
-        f"{answer['mean_uncertainty']:.1%}\n"
-        f"annotators who are adversarial with probability above 0.95: {answer['adversarial_annotators']}\n"
-        f"written: {output}"
+    name = answer["model"] if answer["engine"] is None else f"{answer['model']} ({answer['engine']})"
+    size = (
+        f"{name}: {answer['items']:,} items, {answer['annotators']:,} annotators, {answer['votes']:,} votes, "
+        f"{answer['steps']} steps in {answer['seconds']:.1f} s ({answer['reason']})"
     )
+    positive = (
+        f"positive at p >= 0.5: {answer['positive_at_half']:,} items; expected share of wrong labels there: "
+        f"{answer['mean_uncertainty']:.1%}"
+    )
+    lines = [size, positive]
+    if "adversarial_annotators" in answer:
+        lines.append(f"annotators who are adversarial with probability above 0.95: {answer['adversarial_annotators']}")
+    return "\n".join([*lines, f"written: {output}"])

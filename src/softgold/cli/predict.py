@@ -43,11 +43,13 @@ def predict(
 ) -> None:
     """Score new votes with the abilities of a fitted run.
 
-    Items may be known or new; only the votes given here count. Annotators who were not in the run get the prior.
+    Items may be known or new; only the votes given here count.
+
+    Annotators who were not in the run are members of the fitted population.
     """
-    from softgold.glad.storage import load_run
     from softgold.output import check_target
     from softgold.readers import read_votes
+    from softgold.runs.storage import load_run
 
     if output is not None:
         check_target(output, force=force)

@@ -32,25 +32,44 @@ def simulate(
     preset: Annotated[
         Literal["cleanpatrick", "small", "segmentation"] | None,
         typer.Option(
-            help="A study that people know; options change it. Segmentation is a toy study for 'uncertainty'."
+            help="cleanpatrick: sizes, prevalences and expert agreement of that study, otherwise the defaults. "
+            "small: an invented study of 2000 items. segmentation: a toy study for 'uncertainty'. Options change it."
         ),
     ] = None,
     issue: Annotated[
-        IssueChoice | None, typer.Option(help="One issue type of cleanpatrick; all three, a folder each, if left out.")
+        IssueChoice | None,
+        typer.Option(help="One issue type of cleanpatrick; if left out, all three, each in its folder."),
+    ] = None,
+    model: Annotated[
+        Literal["two-class", "glad"] | None,
+        typer.Option(
+            help="Model that votes are drawn from. two-class (default): leans, pulls, and items that look like the "
+            "other class. glad: the published model, without these."
+        ),
     ] = None,
     scale: Annotated[float, typer.Option(help="Multiplies the numbers of items and votes.")] = 1.0,
     n_items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
     n_annotators: Annotated[int | None, typer.Option(help="Number of annotators.")] = None,
     prevalence: Annotated[float | None, typer.Option(help="Share of positive items.")] = None,
-    difficulty_scale: Annotated[float | None, typer.Option(help="Spread of |b|; small is hard.")] = None,
-    positive_ease: Annotated[float | None, typer.Option(help="Factor on |b| of positive items.")] = None,
+    tricky_spread: Annotated[
+        float | None, typer.Option(help="two-class: spread of b within a class; a larger one makes more items tricky.")
+    ] = None,
+    pull_scale: Annotated[
+        float | None, typer.Option(help="two-class: spread of the pull, which moves all votes on an item.")
+    ] = None,
+    difficulty_scale: Annotated[float | None, typer.Option(help="glad: spread of |b|; small is hard.")] = None,
+    positive_ease: Annotated[float | None, typer.Option(help="glad: factor on |b| of positive items.")] = None,
     ability_mean: Annotated[float | None, typer.Option(help="Mean of helpful annotators' abilities.")] = None,
     ability_spread: Annotated[float | None, typer.Option(help="Their standard deviation.")] = None,
+    lean_mean: Annotated[
+        float | None, typer.Option(help="two-class: mean of annotators' leans; above 0 they say yes readily.")
+    ] = None,
+    lean_spread: Annotated[float | None, typer.Option(help="two-class: standard deviation of the leans.")] = None,
     adversarial_share: Annotated[float | None, typer.Option(help="Share of annotators with c < 0.")] = None,
     random_share: Annotated[float | None, typer.Option(help="Share of annotators with c = 0.")] = None,
-    votes_per_item: Annotated[float | None, typer.Option(help="Mean responses an item.")] = None,
+    votes_per_item: Annotated[float | None, typer.Option(help="Mean number of responses per item.")] = None,
     vote_distribution: Annotated[
-        Literal["fixed", "poisson", "long_tail"] | None, typer.Option(help="How responses an item are spread.")
+        Literal["fixed", "poisson", "long_tail"] | None, typer.Option(help="How responses per item are spread.")
     ] = None,
     activity_spread: Annotated[float | None, typer.Option(help="Spread of the log of annotators' activity.")] = None,
     n_components: Annotated[int | None, typer.Option(help="Parts without a vote in common.")] = None,
@@ -58,7 +77,7 @@ def simulate(
     expert_errors: Annotated[
         str | None, typer.Option(metavar="E1,E2,...", help="Flat error rate of each expert; 'none' for no experts.")
     ] = None,
-    expert_ability: Annotated[float | None, typer.Option(help="How sharply experts see the difficulty.")] = None,
+    expert_ability: Annotated[float | None, typer.Option(help="How sharply experts see the items.")] = None,
     n_expert_items: Annotated[int | None, typer.Option(help="Items that the experts see.")] = None,
     model_aurocs: Annotated[
         str | None, typer.Option(metavar="A1,A2,...", help="AUROC of each model; 'none' for no models.")

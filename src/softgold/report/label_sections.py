@@ -134,15 +134,24 @@ def annotator_section(annotators: AnnotatorSummary) -> Section:
             f"({share:.1%} of all votes): {named}. Their votes are turned around and used, not thrown away."
         )
     listing = Table(
-        ("annotator", "ability", "95 % interval", "P(adversarial)", "votes", "agrees with the others"),
+        (
+            "annotator",
+            "ability",
+            "95 % interval",
+            "sensitivity",
+            "specificity",
+            "P(adversarial)",
+            "votes",
+            "agrees with the others",
+        ),
         tuple(_annotator_row(row) for row in shown.to_dict(orient="records")),
         title="Annotators",
         words="Those who may be adversaries first, then the most active." if len(bad) else "",
         rest=f"{len(shown):,} of {len(table):,}; all are in annotators.csv" if len(shown) < len(table) else "",
     )
     words = (
-        "An ability of 0 is guessing, a higher one is more telling, and a negative one means that the annotator says "
-        "the opposite of what is true."
+        "Sensitivity: how often an annotator says yes when the answer is yes; specificity: how often no when it is no. "
+        "An ability of 0 is guessing, and a negative one means that the annotator says the opposite of what is true."
     )
     figures = (_ability_figure(table, len(bad)), _activity_figure(table))
     return Section("annotators", "Annotators", words, (Panel(figures, (listing,), tuple(notes)),))
@@ -160,10 +169,16 @@ def _annotator_row(row: Mapping[Hashable, Any]) -> tuple[Cell, ...]:
         named(row["annotator"]),
         real(row["ability_mean"], 2),
         Cell(span, float(row["ability_lo"])),
+        *(_rate(row, name) for name in ("sensitivity", "specificity")),
         real(row["p_adversarial"], 3),
         amount(row["n_votes"]),
         percent(row["agreement"]),
     )
+
+
+def _rate(row: Mapping[Hashable, Any], name: str) -> Cell:
+    value, low, high = (float(row[f"{name}{end}"]) for end in ("", "_lo", "_hi"))
+    return Cell(f"{value:.0%} ({low:.0%} to {high:.0%})", value)
 
 
 def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
@@ -238,10 +253,11 @@ def fit_section(fit: FitSummary) -> Section:
     facts = numbers(
         ("fit", "value"),
         [
-            ("engine", fit.engine),
+            ("model", fit.model),
+            ("engine", fit.engine or "none"),
             ("settled", "yes" if fit.converged else "no"),
             ("steps", amount(len(fit.elbo))),
-            ("scale of the difficulties", real(fit.difficulty_scale)),
+            *((name.replace("_", " "), real(value)) for name, value in fit.learned.items()),
             ("connected components", amount(fit.components)),
             ("seed", "unknown" if fit.seed is None else str(fit.seed)),
         ],

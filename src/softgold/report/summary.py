@@ -13,15 +13,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.errors import InputError, StorageError
-from softgold.glad.storage import load_run, load_votes
 from softgold.readers import read_soft_labels
+from softgold.runs.storage import load_run, load_votes
 from softgold.softlabels import SoftLabels, binary_entropy
 
 __all__ = ["AnnotatorSummary", "FitSummary", "ItemSplit", "RunSummary", "file_names", "read_json", "summarise"]
 
 FloatArray = NDArray[np.float64]
 
-ANNOTATOR_COLUMNS = ("ability_mean", "ability_sd", "ability_lo", "ability_hi", "p_adversarial", "n_votes", "agreement")
+RATES = tuple(f"{rate}{end}" for rate in ("sensitivity", "specificity") for end in ("", "_lo", "_hi"))
+ABILITY = ("ability_mean", "ability_sd", "ability_lo", "ability_hi")
+ANNOTATOR_COLUMNS = (*ABILITY, *RATES, "p_adversarial", "n_votes", "agreement")
 CALIBRATION_KEYS = ("threshold", "bins", "intervals", "sensitivity", "before", "after", "agreement", "experts", "rule")
 EVALUATION_KEYS = ("models", "soft", "hard", "settings", "tasks", "average", "notes")
 ADVERSARIAL = 0.95
@@ -44,12 +46,13 @@ class AnnotatorSummary:
 class FitSummary:
     """How the fit went, from run.json."""
 
-    engine: str
+    model: str
+    engine: str | None
     elbo: tuple[float, ...]
     converged: bool
     reason: str
     components: int
-    difficulty_scale: float
+    learned: Mapping[str, float]
     warnings: tuple[str, ...]
     seconds: float | None
     seed: int | None
@@ -157,6 +160,8 @@ def _read_annotators(path: Path) -> AnnotatorSummary | None:
         # An annotator may be called NA; only the numbers can be missing.
         empty = {name: [""] for name in ANNOTATOR_COLUMNS}
         table = pd.read_csv(path, dtype={"annotator": "str"}, keep_default_na=False, na_values=empty)
+        if "ability_mean" not in table:  # a baseline, which says nothing of its annotators
+            return None
         return AnnotatorSummary(table.astype(dict.fromkeys(ANNOTATOR_COLUMNS, np.float64)))
     except (OSError, ValueError, KeyError) as error:
         raise StorageError(f"{path} is damaged: {error}") from None
@@ -166,13 +171,14 @@ def _fit(record: Mapping[str, Any], folder: Path) -> FitSummary:
     try:
         diagnostics = record["diagnostics"]
         return FitSummary(
-            engine=str(diagnostics["engine"]),
+            model=str(record["model"]),
+            engine=record["settings"].get("engine"),
             elbo=tuple(float(value) for value in diagnostics["elbo"] if value is not None),
             converged=bool(diagnostics["converged"]),
             reason=str(diagnostics["reason"]),
             components=len(diagnostics["components"]),
-            difficulty_scale=float(diagnostics["difficulty_scale"]),
-            warnings=tuple(str(words) for words in diagnostics["warnings"]),
+            learned={str(name): float(value) for name, value in (diagnostics["learned"] or {}).items()},
+            warnings=tuple(str(notice["text"]) for notice in diagnostics["notices"]),
             seconds=record.get("timings", {}).get("fit_seconds"),
             seed=record.get("settings", {}).get("seed"),
         )
@@ -181,11 +187,12 @@ def _fit(record: Mapping[str, Any], folder: Path) -> FitSummary:
 
 
 def _split(folder: Path, n_items: int) -> ItemSplit | None:
-    items = load_run(folder).posterior.items
-    if len(items.expected_vote) != n_items:
+    posterior = load_run(folder).posterior
+    disagreement = posterior.vote_entropy()
+    if disagreement is None or len(disagreement) != n_items:
         return None
-    disagreement = items.expected_entropy
-    return ItemSplit(disagreement, np.maximum(binary_entropy(items.expected_vote) - disagreement, 0.0))
+    expected = binary_entropy(posterior.soft_labels().expected_vote)
+    return ItemSplit(disagreement, np.maximum(expected - disagreement, 0.0))
 
 
 def _cautions(soft: SoftLabels, calibration: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -19,15 +19,17 @@ __all__ = ["ask_experts", "expert_error"]
 FloatArray = NDArray[np.float64]
 
 
-def expert_error(difficulty: FloatArray, errors: Sequence[float], ability: float | None) -> FloatArray:
+def expert_error(clarity: FloatArray, errors: Sequence[float], ability: float | None) -> FloatArray:
     """Chance that each expert labels each item wrongly, shape (items, experts).
 
-    P(expert j is wrong on item i) = e_j + (1 - 2 e_j) sigmoid(-k |b_i|): a flat error rate e_j (a slip of the hand),
-    and on top of it the error of an annotator of ability k under the vote model, which is 1/2 at b = 0 and vanishes
-    where the item is clear. Without an ability it is e_j everywhere.
+    P(expert j is wrong on item i) = e_j + (1 - 2 e_j) sigmoid(-k v_i): a flat error rate e_j (a slip of the hand),
+    and on top of it the error of an annotator of ability k without lean, to whom the item looks v_i like its class.
+    That error vanishes where the item is clear, is 1/2 at v = 0, and above 1/2 where the item looks like the other
+    class to experts too. Without an ability the chance is e_j everywhere.
 
     Args:
-        difficulty: Signed difficulty b, shape (items,).
+        clarity: How much each item looks like its class to the experts, v, shape (items,); see
+            `Truth.expert_clarity`.
         errors: Flat error rate e_j of each expert.
         ability: Ability k that the experts share, or None.
 
@@ -36,7 +38,7 @@ def expert_error(difficulty: FloatArray, errors: Sequence[float], ability: float
         [[0.5, 0.5], [0.119, 0.195]]
     """
     flat = np.asarray(errors, dtype=np.float64)
-    unsure = np.zeros(len(difficulty)) if ability is None else expit(-ability * np.abs(difficulty))
+    unsure = np.zeros(len(clarity)) if ability is None else expit(-ability * clarity)
     return flat + (1 - 2 * flat) * unsure[:, None]
 
 
@@ -54,7 +56,7 @@ def ask_experts(
         truth: The simulation's truth.
         items: Ids of the items to label; all if None.
         errors: Flat error rate of each expert.
-        ability: How sharply the experts see the difficulty; see `expert_error`.
+        ability: How sharply the experts see the items; see `expert_error`.
         seed: Seed or generator of the random numbers.
 
     Returns:
@@ -75,7 +77,7 @@ def ask_experts(
         else np.random.default_rng(check_positive_int(seed, "seed", minimum=0))
     )
     chosen = np.arange(len(truth.item_ids)) if items is None else _positions(truth.item_ids, items)
-    wrong = rng.random((len(chosen), len(errors))) < expert_error(truth.difficulty[chosen], errors, ability)
+    wrong = rng.random((len(chosen), len(errors))) < expert_error(truth.expert_clarity[chosen], errors, ability)
     labels = truth.label[chosen][:, None] ^ wrong
     item_codes, expert_codes = np.divmod(np.arange(labels.size), len(errors))
     expert_ids = [f"expert_{number}" for number in range(1, len(errors) + 1)]

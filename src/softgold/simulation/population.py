@@ -1,4 +1,4 @@
-"""Items and annotators, drawn from the signed-difficulty model."""
+"""Items and annotators, drawn from the chosen model."""
 
 from __future__ import annotations
 
@@ -9,48 +9,58 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from softgold.simulation.settings import SimulationSettings, generator
+from softgold.simulation.vote_models import VoteModel
 
-__all__ = ["Crowd", "draw_crowd", "draw_difficulty"]
+__all__ = ["Crowd", "Items", "draw_crowd", "draw_items"]
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class Items:
+    """Items: class z (0 or 1), signed difficulty b and pull u, each of shape (I,)."""
+
+    label: NDArray[np.int8]
+    difficulty: FloatArray
+    pull: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Crowd:
-    """Annotators: their numbers from 0, abilities c, kinds, and activities relative to each other; shape (A,)."""
+    """Annotators: numbers from 0, abilities c, leans d, kinds, activities relative to each other; shape (A,)."""
 
     numbers: NDArray[np.int64]
     ability: FloatArray
+    lean: FloatArray
     kind: NDArray[np.str_]
     activity: FloatArray
 
     def take(self, places: NDArray[np.int64]) -> Crowd:
         """Return the annotators at `places`, in that order."""
-        return Crowd(self.numbers[places], self.ability[places], self.kind[places], self.activity[places])
+        return Crowd(
+            self.numbers[places], self.ability[places], self.lean[places], self.kind[places], self.activity[places]
+        )
+
+
+def draw_items(settings: SimulationSettings) -> Items:
+    """Draw the items; the share of positives is the prevalence up to rounding."""
+    rng = generator(settings, "items")
+    n_positive = min(max(round(settings.prevalence * settings.n_items), 1), settings.n_items - 1)
+    positive = rng.permutation(settings.n_items) < n_positive
+    difficulty, pull = settings.vote_model.draw_items(positive, rng)
+    return Items(positive.astype(np.int8), difficulty, pull)
 
 
 def draw_crowd(settings: SimulationSettings) -> Crowd:
     """Draw the annotators; they depend on the seed, and not on the issue."""
     rng = generator(settings, "annotators", shared=True)
+    model = settings.vote_model
     kind = _draw_kinds(settings, rng)
     sign = np.select([kind == "random", kind == "adversarial"], [0.0, -1.0], default=1.0)
-    return Crowd(
-        numbers=np.arange(settings.n_annotators),
-        ability=sign * _draw_helpful(settings, rng),
-        kind=kind,
-        activity=_draw_activity(settings, rng),
-    )
-
-
-def draw_difficulty(settings: SimulationSettings) -> FloatArray:
-    """Draw the signed difficulty b of each item, shape (I,): half-normal on the side of its class."""
-    rng = generator(settings, "items")
-    n_positive = min(max(round(settings.prevalence * settings.n_items), 1), settings.n_items - 1)
-    positive = rng.permutation(settings.n_items) < n_positive
-    side = np.where(positive, settings.positive_ease, -1.0)
-    # A normal draw may be 0 in principle, which would be neither class.
-    size = np.maximum(np.abs(rng.standard_normal(settings.n_items)), 1e-12)
-    return side * settings.difficulty_scale * size
+    ability = sign * _draw_helpful(model, settings.n_annotators, rng)
+    activity = _draw_activity(settings, rng)
+    lean = model.draw_leans(settings.n_annotators, rng)
+    return Crowd(np.arange(settings.n_annotators), ability, lean, kind, activity)
 
 
 def _draw_kinds(settings: SimulationSettings, rng: np.random.Generator) -> NDArray[np.str_]:
@@ -60,15 +70,15 @@ def _draw_kinds(settings: SimulationSettings, rng: np.random.Generator) -> NDArr
     return rng.permutation(np.repeat(["helpful", "random", "adversarial"], [n_helpful, n_random, n_adversarial]))
 
 
-def _draw_helpful(settings: SimulationSettings, rng: np.random.Generator) -> FloatArray:
+def _draw_helpful(model: VoteModel, size: int, rng: np.random.Generator) -> FloatArray:
     """Draw from N(mean, spread^2) above 0, by the inverse of its distribution function."""
-    uniform = rng.random(settings.n_annotators)
-    if settings.ability_spread == 0:
-        return np.full(settings.n_annotators, float(settings.ability_mean))
+    uniform = rng.random(size)
+    if model.ability_spread == 0:
+        return np.full(size, float(model.ability_mean))
     # The upper tail keeps its precision where nearly all of the normal lies above 0, and nearly none.
-    kept = ndtr(settings.ability_mean / settings.ability_spread)
+    kept = ndtr(model.ability_mean / model.ability_spread)
     above = -ndtri(kept * np.maximum(uniform, 1e-15))
-    return np.maximum(settings.ability_mean + settings.ability_spread * above, 1e-12)
+    return np.maximum(model.ability_mean + model.ability_spread * above, 1e-12)
 
 
 def _draw_activity(settings: SimulationSettings, rng: np.random.Generator) -> FloatArray:

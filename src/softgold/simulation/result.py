@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from softgold.scores import Scores
 from softgold.simulation.settings import SimulationSettings
+from softgold.simulation.vote_models import MODELS, ModelName
 from softgold.votes import ExpertLabels, VoteTable
 
 __all__ = ["Simulation", "Truth"]
@@ -22,28 +23,63 @@ class Truth:
     """What is known of the items and annotators of a simulation, in the order of its vote table.
 
     Attributes:
+        model: Model that the votes were drawn from.
         item_ids: Ids of the items, length I.
-        label: True class, 1 where b > 0, int8, shape (I,).
-        difficulty: Signed difficulty b, shape (I,): its sign is the class, and a small |b| is hard.
+        label: True class z, int8, shape (I,).
+        difficulty: Signed difficulty b, shape (I,): which class the item looks like, and a small |b| is hard. In
+            `glad` its sign is the class; in `two-class` an item with the other sign is tricky.
+        pull: Pull u, shape (I,): what makes everybody say yes, able or not. 0 in `glad`.
         annotator_ids: Ids of the annotators, length A.
         ability: Ability c, shape (A,): above 0 helpful, 0 chance, below 0 adversarial.
+        lean: Lean d, shape (A,): an annotator with d > 0 says yes readily. 0 in `glad`.
+        sensitivity: P(vote 1 | z = 1) of each annotator over all items that the model can draw, shape (A,).
+        specificity: P(vote 0 | z = 0), likewise.
         kind: `helpful`, `random` or `adversarial`, length A.
     """
 
+    model: ModelName
     item_ids: pd.Index[str]
     label: NDArray[np.int8]
     difficulty: FloatArray
+    pull: FloatArray
     annotator_ids: pd.Index[str]
     ability: FloatArray
+    lean: FloatArray
+    sensitivity: FloatArray
+    specificity: FloatArray
     kind: pd.Index[str]
 
+    @property
+    def clarity(self) -> FloatArray:
+        """How much each item looks like its class, b (2 z - 1), shape (I,); below 0 the item is tricky."""
+        clarity: FloatArray = self.difficulty * (2.0 * self.label - 1.0)
+        return clarity
+
+    @property
+    def expert_clarity(self) -> FloatArray:
+        """How much each item looks like its class to an expert, shape (I,).
+
+        In `glad` as much as to the crowd. In `two-class` sqrt(3) more, which is as much again as a typical item:
+        experts see through most tricky items, and are least sure of the trickiest.
+        """
+        return self.clarity + MODELS[self.model].expert_insight
+
     def items_frame(self) -> pd.DataFrame:
-        """Return the table `item, label, b`."""
-        return pd.DataFrame({"item": self.item_ids, "label": self.label, "b": self.difficulty})
+        """Return the table `item, label, b, pull`."""
+        return pd.DataFrame({"item": self.item_ids, "label": self.label, "b": self.difficulty, "pull": self.pull})
 
     def annotators_frame(self) -> pd.DataFrame:
-        """Return the table `annotator, ability, kind`."""
-        return pd.DataFrame({"annotator": self.annotator_ids, "ability": self.ability, "kind": self.kind})
+        """Return the table `annotator, ability, kind, lean, sensitivity, specificity`."""
+        return pd.DataFrame(
+            {
+                "annotator": self.annotator_ids,
+                "ability": self.ability,
+                "kind": self.kind,
+                "lean": self.lean,
+                "sensitivity": self.sensitivity,
+                "specificity": self.specificity,
+            }
+        )
 
 
 @dataclass(frozen=True, eq=False)

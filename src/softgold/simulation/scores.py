@@ -17,16 +17,19 @@ FloatArray = NDArray[np.float64]
 
 AUROC_TOLERANCE = 1e-4
 LARGEST_LOGIT = 30.0
+LEAST_SIGNAL = 0.01
 
 
 def model_scores(truth: Truth, aurocs: Sequence[float], ambiguity: Sequence[float], rng: np.random.Generator) -> Scores:
-    """Draw scores in (0, 1) of one model for each target: `model_1`, `model_2`, ...
+    """Draw scores in (0, 1) of one model per target: `model_1`, `model_2`, ...
 
-    score = sigmoid(d s + e) with e ~ N(0, 1), the signal s = sign(b) |b / m|^g and m the median of |b|; d is set so
-    that the AUROC against the true class is the target on these very items. The exponent g is the model's
-    ambiguity. At 0 the model sees the class alone and errs on clear and ambiguous items alike; at 1 its signal is
-    proportional to b, and its errors are on the items on which people disagree too. Of two models with the same
-    AUROC, metrics against soft labels prefer the one with more ambiguity.
+    score = sigmoid(d s + e) with e ~ N(0, 1) and the signal s = +-r^g, with the sign of the true class. r is how much
+    the item looks like its class, relative to the median of |b|, and at least 0.01: a tricky item, which looks like
+    the other class, has next to no signal. d is set so that the AUROC against the true class is the target on these
+    very items. The exponent g is the model's ambiguity. At 0 the model sees the class alone and errs on clear,
+    ambiguous and tricky items alike; at 1 its signal is proportional to r, and its errors are on the items on which
+    people disagree or are wrong too. Of two models with the same AUROC, metrics against soft labels prefer the one
+    with more ambiguity.
 
     Args:
         truth: The simulation's truth, with items of both classes.
@@ -34,11 +37,11 @@ def model_scores(truth: Truth, aurocs: Sequence[float], ambiguity: Sequence[floa
         ambiguity: Ambiguity of each model, in [0, 1].
         rng: Random numbers.
     """
-    size = np.abs(truth.difficulty)
-    relative, sign = size / np.median(size), np.sign(truth.difficulty)
-    values = np.empty((len(size), len(aurocs)))
+    relative = np.maximum(truth.clarity / np.median(np.abs(truth.difficulty)), LEAST_SIGNAL)
+    sign = np.where(truth.label == 1, 1.0, -1.0)
+    values = np.empty((len(sign), len(aurocs)))
     for model, (auroc, exponent) in enumerate(zip(aurocs, ambiguity, strict=True)):
-        noise = rng.standard_normal(len(size))
+        noise = rng.standard_normal(len(sign))
         logits = _reach(truth.label == 1, sign * relative**exponent, noise, auroc)
         # Beyond this the sigmoid rounds to 1, and ties would change the AUROC.
         values[:, model] = expit(logits * min(1.0, LARGEST_LOGIT / np.abs(logits).max()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 from zlib import crc32
 
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from softgold.checks import check_choice, check_in_range, check_positive_int
 from softgold.errors import UsageError
+from softgold.simulation.vote_models import LARGEST, MODELS, ModelName, VoteModel
 
 __all__ = ["SETTING_NAMES", "SimulationSettings", "VoteDistribution", "generator"]
 
 IntArray = NDArray[np.int64]
 VoteDistribution = Literal["fixed", "poisson", "long_tail"]
 
-# Far beyond any use, and small enough that products of two such numbers stay finite.
-LARGEST = 1e6
 MOST_VOTES = 1_000_000_000
 
 
@@ -27,42 +26,57 @@ MOST_VOTES = 1_000_000_000
 class SimulationSettings:
     """All settings of `simulate`.
 
+    Some settings belong to one model only, and are refused with the other. What is None, and belongs to the model, is
+    set to the model's own default (`TwoClassModel`, `GladModel`).
+
     Attributes:
+        model: `two-class` (class, appearance, pull and lean) or `glad` (the published model: the sign of b is the
+            class).
         n_items: Number of items I, at least 2.
         n_annotators: Number of annotators A. Every one of them votes at least once.
         prevalence: Share of positive items; met up to rounding, with at least one item of each class.
-        difficulty_scale: Spread of the signed difficulty: |b| is half-normal with this scale. Small is hard.
-        positive_ease: |b| of positive items is this many times larger. Above 1 the positives are conspicuous and
-            it is negatives that look doubtful, so that labels cut at p = 0.5 flag too many items.
-        ability_mean: Mean of the normal that helpful annotators' abilities c are drawn from, kept above 0.
-        ability_spread: Standard deviation of that normal.
+        tricky_spread: Two-class only: standard deviation of b within a class, in units of its mean; default 0.8.
+            Phi(-1 / tricky_spread) of the items look like the other class; 0 for none.
+        pull_scale: Two-class only: standard deviation of the pull u, which moves all votes on an item; default 0.6.
+        difficulty_scale: Glad only: |b| is half-normal with this scale, default 3. Small is hard.
+        positive_ease: Glad only: |b| of positive items is this many times larger, default 1. Above 1 the positives
+            are conspicuous and it is negatives that look doubtful, so that labels cut at p = 0.5 flag too many items.
+        ability_mean: Mean of the normal that helpful annotators' abilities c are drawn from, kept above 0; default 1.
+        ability_spread: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
+        lean_mean: Two-class only: mean of the annotators' leans d, default 0. Above 0 they say yes readily.
+        lean_spread: Two-class only: standard deviation of the leans, default 0.5.
         adversarial_share: Share of annotators whose ability has its sign flipped, so that c < 0.
-        random_share: Share of annotators with c = 0, who vote by tossing a coin.
-        votes_per_item: Mean number of responses (votes and abstentions) an item; the total is met up to rounding.
+        random_share: Share of annotators with c = 0, whose votes do not depend on b: with glad they toss a coin.
+        votes_per_item: Mean number of responses (votes and abstentions) per item; the total is met up to rounding.
         vote_distribution: `fixed` (as equal as the mean allows), `poisson` (1 + Poisson), or `long_tail`
             (log-normal, a few items with one response and a few with twenty times the usual number).
         activity_spread: Standard deviation of the logarithm of annotators' activity; 0 makes all equally active.
         n_components: Number of connected components of the vote graph, met exactly.
         abstention_rate: Share of the responses that are abstentions.
         expert_errors: Flat error rate of each expert; empty for no experts.
-        expert_ability: How sharply experts see the difficulty: the ability k in their chance of an error (see
-            `ask_experts`); None for flat errors only.
+        expert_ability: How sharply experts see the items: the ability k in their chance of an error (see
+            `expert_error`); None for flat errors only.
         n_expert_items: Items that the experts see, drawn at random; None for all.
         model_aurocs: AUROC against the true class of each simulated model, in [0.5, 1); empty for no models.
         model_ambiguity: For each model, how far its errors keep to ambiguous items (see `model_scores`): 0 not at
             all, 1 fully.
         issue: Name of the question that is asked of the items. Simulations with one seed and several issues share
-            their annotators (ids, abilities, activity) and nothing else.
+            their annotators (ids, abilities, leans, activity) and nothing else.
         seed: Seed of all random numbers.
     """
 
+    model: ModelName = "two-class"
     n_items: int = 1000
     n_annotators: int = 100
     prevalence: float = 0.3
-    difficulty_scale: float = 3.0
-    positive_ease: float = 1.0
-    ability_mean: float = 1.0
-    ability_spread: float = 1.0
+    tricky_spread: float | None = None
+    pull_scale: float | None = None
+    difficulty_scale: float | None = None
+    positive_ease: float | None = None
+    ability_mean: float | None = None
+    ability_spread: float | None = None
+    lean_mean: float | None = None
+    lean_spread: float | None = None
     adversarial_share: float = 0.0
     random_share: float = 0.0
     votes_per_item: float = 10.0
@@ -81,11 +95,20 @@ class SimulationSettings:
     def __post_init__(self) -> None:
         for name in ("expert_errors", "model_aurocs", "model_ambiguity"):
             object.__setattr__(self, name, _as_tuple(getattr(self, name), name))
+        _check_model(self)
+        for name, value in asdict(self.vote_model).items():
+            object.__setattr__(self, name, value)
         _check_population(self)
         _check_votes(self)
         _check_connected(self)
         _check_experts(self)
         _check_models(self)
+
+    @property
+    def vote_model(self) -> VoteModel:
+        """The model with its own settings."""
+        given = {name: getattr(self, name) for name in _own_settings(self.model)}
+        return MODELS[self.model](**{name: value for name, value in given.items() if value is not None})
 
     @property
     def component_items(self) -> IntArray:
@@ -143,17 +166,28 @@ def _as_tuple(values: Any, name: str) -> tuple[Any, ...]:
     return tuple(values)
 
 
+def _own_settings(model: ModelName) -> tuple[str, ...]:
+    """Return the names of the settings that the model reads."""
+    return tuple(field.name for field in fields(MODELS[model]))
+
+
+def _check_model(settings: SimulationSettings) -> None:
+    check_choice(settings.model, get_args(ModelName), "model")
+    own = _own_settings(settings.model)
+    for other in MODELS:
+        for name in _own_settings(other):
+            if name not in own and getattr(settings, name) is not None:
+                raise UsageError(
+                    f"{name} belongs to the model {other!r}, and the model is {settings.model!r}; "
+                    f"leave {name} out or choose the model {other!r}"
+                )
+
+
 def _check_population(settings: SimulationSettings) -> None:
     check_positive_int(settings.seed, "seed", minimum=0)
     check_positive_int(settings.n_items, "n_items", minimum=2)
     check_positive_int(settings.n_annotators, "n_annotators")
     check_in_range(settings.prevalence, 0, 1, "prevalence", ends="open")
-    for name in ("difficulty_scale", "positive_ease"):
-        check_in_range(getattr(settings, name), 0, LARGEST, name, ends="open")
-    for name in ("ability_mean", "ability_spread"):
-        check_in_range(getattr(settings, name), 0, LARGEST, name)
-    if settings.ability_mean == settings.ability_spread == 0:
-        raise UsageError("ability_mean and ability_spread must not both be 0; use random_share for random annotators")
     shares = [check_in_range(getattr(settings, name), 0, 1, name) for name in ("adversarial_share", "random_share")]
     if sum(shares) > 1:
         raise UsageError(f"adversarial_share and random_share must not sum above 1, got {shares[0]} + {shares[1]}")
@@ -212,7 +246,7 @@ def _check_experts(settings: SimulationSettings) -> None:
 def _check_models(settings: SimulationSettings) -> None:
     if len(settings.model_aurocs) != len(settings.model_ambiguity):
         raise UsageError(
-            f"model_aurocs and model_ambiguity must have one entry a model, got {len(settings.model_aurocs)} "
+            f"model_aurocs and model_ambiguity must have one entry per model, got {len(settings.model_aurocs)} "
             f"and {len(settings.model_ambiguity)}"
         )
     for auroc in settings.model_aurocs:

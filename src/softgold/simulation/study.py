@@ -11,7 +11,7 @@ from scipy.special import expit
 from softgold.scores import Scores
 from softgold.simulation.experts import ask_experts
 from softgold.simulation.graph import Responses, draw_responses
-from softgold.simulation.population import Crowd, draw_crowd, draw_difficulty
+from softgold.simulation.population import Crowd, draw_crowd, draw_items
 from softgold.simulation.presets import CLEANPATRICK_ISSUES, Preset, preset_settings
 from softgold.simulation.result import Simulation, Truth
 from softgold.simulation.scores import model_scores
@@ -24,14 +24,18 @@ __all__ = ["simulate", "simulate_cleanpatrick"]
 def simulate(
     preset: Preset | None = None, *, issue: str | None = None, scale: float = 1.0, **settings: Any
 ) -> Simulation:
-    """Draw a study from the signed-difficulty model (CleanPatrick, section 3.3, after GLAD).
+    """Draw a study whose truth is known.
 
-    Annotator a votes 1 on item i with probability sigmoid(c_a b_i). The sign of b is the item's class, a small |b|
-    is hard; c > 0 is helpful, 0 chance, c < 0 adversarial. Time and memory grow with the number of votes.
+    Annotator a votes 1 on item i with probability sigmoid(c_a b_i + d_a + u_i): c is the ability (above 0 helpful, 0
+    chance, below 0 adversarial), d the lean (above 0 says yes readily), b what the item looks like, and u the pull
+    that moves everybody's vote. In the default model `two-class` an item's class z comes first and b is drawn around
+    +sqrt(3) or -sqrt(3), so that some items look like the other class. In `glad` (CleanPatrick, section 3.3) the sign
+    of b is the class, and d = u = 0. Time and memory grow with the number of votes.
 
     Args:
-        preset: `small` (2,000 items) or `cleanpatrick` (the size and shape of the CleanPatrick study; one of its
-            three issue types a call). None for the defaults of `SimulationSettings`.
+        preset: `small` (an invented study of 2,000 items with all kinds of annotators) or `cleanpatrick` (the sizes,
+            prevalences and expert agreement of the CleanPatrick study, otherwise the defaults; one of its three
+            issue types per call). None for the defaults of `SimulationSettings`.
         issue: For `cleanpatrick`: `off_topic`, `near_duplicates` (if None) or `label_errors`. Otherwise any name;
             simulations with the same seed and different issues share their annotators.
         scale: Multiplies the number of items, and with it that of votes; the number of annotators stays.
@@ -53,7 +57,8 @@ def simulate(
     annotator_codes, seen = pd.factorize(responses.annotators[~responses.abstained])
     truth = _state_truth(chosen, crowd.take(seen))
     item_codes = responses.items[~responses.abstained]
-    chances = expit(truth.ability[annotator_codes] * truth.difficulty[item_codes])
+    logits = truth.ability[annotator_codes] * truth.difficulty[item_codes]
+    chances = expit(logits + truth.lean[annotator_codes] + truth.pull[item_codes])
     votes = generator(chosen, "votes").random(len(chances)) < chances
     n_abstentions = int(responses.abstained.sum())
     return Simulation(
@@ -84,13 +89,18 @@ def simulate_cleanpatrick(*, scale: float = 1.0, **settings: Any) -> dict[str, S
 
 
 def _state_truth(settings: SimulationSettings, crowd: Crowd) -> Truth:
-    difficulty = draw_difficulty(settings)
+    items, model = draw_items(settings), settings.vote_model
     return Truth(
+        model=settings.model,
         item_ids=_ids("i", range(settings.n_items), settings.n_items),
-        label=(difficulty > 0).astype("int8"),
-        difficulty=difficulty,
+        label=items.label,
+        difficulty=items.difficulty,
+        pull=items.pull,
         annotator_ids=_ids("a", crowd.numbers, settings.n_annotators),
         ability=crowd.ability,
+        lean=crowd.lean,
+        sensitivity=model.yes_rate(crowd.ability, crowd.lean, positive=True),
+        specificity=1 - model.yes_rate(crowd.ability, crowd.lean, positive=False),
         kind=pd.Index(crowd.kind, dtype="str"),
     )
 

@@ -1,1 +1,0 @@
-"""The signed-difficulty model of votes (after GLAD): two engines, one posterior."""

@@ -1,0 +1,272 @@
+"""What a model is, what its posterior offers, and the registry of models: the contract that fits on one page."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgold.checks import check_choice
+from softgold.errors import ConvergenceWarning, DataWarning, InputError, SoftgoldWarning, UsageError, warn
+from softgold.readers import read_votes
+from softgold.softlabels import SoftLabels
+from softgold.votes import VoteTable
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "MODELS",
+    "Arrays",
+    "ComponentReport",
+    "Diagnostics",
+    "Fit",
+    "FitState",
+    "Model",
+    "Notice",
+    "OnProgress",
+    "Posterior",
+    "Progress",
+    "find_model",
+    "fit",
+]
+
+FloatArray = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+
+DEFAULT_MODEL = "two-class"
+
+# Every model by name, as "module:attribute"; a model is imported when it is used.
+MODELS: dict[str, str] = {
+    "two-class": "softgold.models.crowd.models:TWO_CLASS",
+    "glad": "softgold.models.crowd.models:GLAD_MODEL",
+    "majority": "softgold.models.baselines:MAJORITY",
+    "mean": "softgold.models.baselines:MEAN",
+}
+
+
+class Posterior(ABC):
+    """What a fitted model says of items and annotators."""
+
+    item_ids: pd.Index[str]
+    annotator_ids: pd.Index[str]
+
+    @abstractmethod
+    def soft_labels(self) -> SoftLabels:
+        """Return the soft labels of the fitted items."""
+
+    @abstractmethod
+    def annotators(self) -> pd.DataFrame:
+        """Return one row per annotator: `annotator`, what the model says, `n_votes`, `agreement`."""
+
+    @abstractmethod
+    def predict(self, votes: VoteTable) -> SoftLabels:
+        """Return soft labels of the items of `votes`, known or new, with what was learned held fixed."""
+
+    @abstractmethod
+    def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
+        """Return soft labels whose p is the share of posterior draws that are positive."""
+
+    @abstractmethod
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything but the ids and the settings as arrays of numbers."""
+
+    def vote_entropy(self) -> FloatArray | None:
+        """Return the mean entropy of a vote on each item given all there is to know of it, shape (I,).
+
+        It is what further votes cannot remove. None for models that do not tell.
+        """
+        return None
+
+
+@dataclass(frozen=True)
+class ComponentReport:
+    """A connected component of the vote graph.
+
+    Attributes:
+        items: Number of items.
+        annotators: Number of annotators.
+        votes: Number of votes.
+        certainty: Probability that its annotators were read the right way round; below 1, p mixes both ways.
+    """
+
+    items: int
+    annotators: int
+    votes: int
+    certainty: float
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A problem found: by the reader of the votes, in the votes, in telling which annotators help, in convergence."""
+
+    kind: Literal["reader", "data", "orientation", "convergence"]
+    text: str
+
+    @property
+    def category(self) -> type[SoftgoldWarning]:
+        """The warning that goes with it."""
+        return ConvergenceWarning if self.kind == "convergence" else DataWarning
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How a fit went.
+
+    Attributes:
+        steps: Steps or sweeps of the engine; 0 for models without one.
+        sweeps: Sweeps of the coordinate engine, also where they were only the start of `svi`.
+        seconds: Time that the fit took.
+        converged: Whether it stopped because it had settled.
+        reason: Why it stopped, in words.
+        elbo: Evidence lower bound after each step or sweep (for `svi`, an estimate).
+        learned: Hyper-parameters in force, by name.
+        components: Connected components of the vote graph.
+        notices: Problems found.
+    """
+
+    steps: int = 0
+    sweeps: int = 0
+    seconds: float = 0.0
+    converged: bool = True
+    reason: str = "computed directly"
+    elbo: tuple[float, ...] = ()
+    learned: Mapping[str, float] | None = None
+    components: tuple[ComponentReport, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The problems found, one sentence each."""
+        return tuple(notice.text for notice in self.notices)
+
+
+class FitState(Protocol):
+    """State of an interrupted fit."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays of numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit is: the stage, steps done in it, their cap, the bound, and a way to get the state to resume from."""
+
+    stage: str
+    step: int
+    cap: int
+    elbo: float
+    snapshot: Callable[[], FitState]
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model: what it says, how it went, and what decided it.
+
+    Attributes:
+        model: Name of the model in the registry.
+        settings: The model's settings, a frozen dataclass of plain values.
+        posterior: What it says.
+        diagnostics: How it went.
+    """
+
+    model: str
+    settings: Any
+    posterior: Posterior
+    diagnostics: Diagnostics
+
+
+class Model(ABC):
+    """A way to get soft labels from votes."""
+
+    name: str
+    options: tuple[str, ...]
+
+    @abstractmethod
+    def settings(self, **options: Any) -> Any:
+        """Return the settings, a frozen dataclass of plain values; what is left out has its default."""
+
+    @abstractmethod
+    def fit(self, votes: VoteTable, settings: Any, on_progress: OnProgress, resume: FitState | None) -> Fit:
+        """Fit the model; `resume` goes on from a state of the same fit."""
+
+    @abstractmethod
+    def posterior(
+        self, arrays: Arrays, item_ids: pd.Index[str], annotator_ids: pd.Index[str], settings: Any
+    ) -> Posterior:
+        """Return the posterior that `Posterior.to_arrays` stored; a ValueError says what does not fit together."""
+
+    def state(self, arrays: Arrays) -> FitState:
+        """Return the state that `FitState.to_arrays` stored."""
+        raise UsageError(f"a fit of {self.name} cannot be resumed")
+
+    def checked_settings(self, **options: Any) -> Any:
+        """Return the settings; an option that the model does not have raises."""
+        unknown = sorted(set(options) - set(self.options))
+        if unknown:
+            owners = [name for name in MODELS if unknown[0] in find_model(name).options]
+            others = f", and {unknown[0]} belongs to {' and '.join(owners)}" if owners else ""
+            has = f"it has {', '.join(self.options)}" if self.options else "it has no options"
+            raise UsageError(f"{unknown[0]} has no meaning for the model {self.name}; {has}{others}")
+        return self.settings(**options)
+
+
+def find_model(name: str) -> Model:
+    """Return a registered model.
+
+    >>> find_model("majority").name
+    'majority'
+    """
+    check_choice(name, tuple(MODELS), "model")
+    module, _, attribute = MODELS[name].partition(":")
+    model: Model = getattr(import_module(module), attribute)
+    return model
+
+
+def fit(
+    votes: VoteTable | Any,
+    *,
+    model: str = DEFAULT_MODEL,
+    on_progress: OnProgress | None = None,
+    resume: FitState | None = None,
+    **options: Any,
+) -> Fit:
+    """Fit a model to votes.
+
+    Args:
+        votes: A `VoteTable`, or anything that `read_votes` takes.
+        model: "two-class" (the default), "glad" (the published model), "majority" or "mean".
+        on_progress: Called after every sweep or step.
+        resume: State to go on from: what `Progress.snapshot` gave in an interrupted fit with the same arguments.
+        **options: Settings of the model. Both crowd models take `engine` ("svi" or "coordinate"), `seed`, `max_steps`,
+            `batch_items` and `device`; "two-class" takes `prevalence`, "glad" takes `prior`, `init`, `ability_mean`,
+            `ability_scale` and `difficulty_scale`.
+
+    Returns:
+        The fit, with `.posterior` and `.diagnostics`.
+
+    Example:
+        >>> from softgold.simulation import simulate
+        >>> study = simulate(n_items=200, n_annotators=20, seed=0)
+        >>> result = fit(study.votes, engine="coordinate")
+        >>> result.posterior.soft_labels().p[:4].round(2).tolist(), study.truth.label[:4].tolist()
+        ([0.87, 0.16, 0.24, 0.28], [1, 0, 0, 0])
+    """
+    chosen = find_model(model)
+    settings = chosen.checked_settings(**options)
+    table = votes if isinstance(votes, VoteTable) else read_votes(votes)
+    if table.n_votes == 0:
+        raise InputError("the table has no votes to fit; it needs at least one vote that is not an abstention")
+    result = chosen.fit(table, settings, on_progress or (lambda progress: None), resume)
+    for notice in result.diagnostics.notices:
+        if notice.kind != "reader":  # the reader has warned already
+            warn(notice.text, notice.category)
+    return result

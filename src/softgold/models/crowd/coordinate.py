@@ -1,0 +1,281 @@
+"""The coordinate engine: deterministic variational ascent, NumPy and SciPy alone.
+
+A sweep updates every item given the annotators, chunk by chunk, then every annotator given the sums that the chunks
+returned, then the hyper-parameters. Plain sweeps converge slowly; Anderson acceleration needs a fifth of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgold.models.base import Arrays
+from softgold.models.crowd.acceleration import History
+from softgold.models.crowd.annotators import Skills, VoteSums, annotator_bound, respond, update_skills
+from softgold.models.crowd.chunks import VoteChunk
+from softgold.models.crowd.items import ChunkResult, item_step
+from softgold.models.crowd.priors import CrowdPrior, ItemTotals, Population
+from softgold.models.crowd.states import Lattice
+from softgold.models.crowd.threads import THREADS, worker_pool
+
+__all__ = ["MAX_SWEEPS", "CoordinateState", "Problem", "in_order", "learn_population", "run", "start_state", "sweep"]
+
+FloatArray = NDArray[np.float64]
+Result = TypeVar("Result")
+
+P_TOLERANCE = 1e-4
+BOUND_TOLERANCE = 1e-6
+MAX_SWEEPS = 500
+FIRST_SWEEPS = 2  # plain ones: the start is a point, and says nothing about where the sweeps lead
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateState:
+    """Everything that the next sweep needs; a run that goes on from a stored state gives the same numbers.
+
+    Attributes:
+        sweep: Sweeps done.
+        skills: Annotator factors.
+        population: Hyper-parameters.
+        positive: p of each item after the last sweep, shape (I,).
+        elbo: Evidence lower bound of each sweep but the first, which starts at a point.
+        change: Largest change of p in the last sweep.
+        rejections: Jumps taken back so far.
+        plain: Plain sweeps to do before the next jump: one more after every jump that was taken back.
+        history: The last sweeps, for acceleration.
+    """
+
+    sweep: int
+    skills: Skills
+    population: Population
+    positive: FloatArray
+    elbo: tuple[float, ...] = ()
+    change: float = math.inf
+    rejections: int = 0
+    plain: int = 0
+    history: History = field(default_factory=History)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last sweep left the soft labels and the bound where they were."""
+        if self.change >= P_TOLERANCE or len(self.elbo) < 2:
+            return False
+        return abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays."""
+        return {
+            "sweep": np.array(self.sweep),
+            "mean": self.skills.mean,
+            "cov": self.skills.cov,
+            "population": np.array(list(vars(self.population).values())),
+            "positive": self.positive,
+            "elbo": np.array(self.elbo),
+            "change": np.array(self.change),
+            "rejections": np.array(self.rejections),
+            "plain": np.array(self.plain),
+            "points": np.array(self.history.points),
+            "moves": np.array(self.history.moves),
+        }
+
+    @staticmethod
+    def from_arrays(arrays: Arrays) -> CoordinateState:
+        """Return the state that `to_arrays` gave."""
+        return CoordinateState(
+            int(arrays["sweep"]),
+            Skills(arrays["mean"], arrays["cov"]),
+            Population(*map(float, arrays["population"])),
+            arrays["positive"],
+            tuple(map(float, arrays["elbo"])),
+            float(arrays["change"]),
+            int(arrays["rejections"]),
+            int(arrays["plain"]),
+            History(tuple(arrays["points"]), tuple(arrays["moves"])),
+        )
+
+
+def start_state(n_items: int, n_annotators: int, prior: CrowdPrior) -> CoordinateState:
+    """Return the consensus start: every annotator equally able, so that all votes weigh the same."""
+    mean = np.tile([prior.starting_ability, 0.0], (n_annotators, 1))
+    skills = Skills(mean, np.tile([1e-6, 0.0, 1e-6], (n_annotators, 1)))
+    return CoordinateState(0, skills, prior.start(), np.full(n_items, 0.5))
+
+
+def in_order(
+    work: Callable[[VoteChunk], Result], chunks: Iterable[VoteChunk], pool: ThreadPoolExecutor
+) -> Iterator[tuple[VoteChunk, Result]]:
+    """Work on some chunks at a time; yield in chunk order, for reproducible sums."""
+    pending: deque[tuple[VoteChunk, Future[Result]]] = deque()
+    for chunk in chunks:
+        pending.append((chunk, pool.submit(work, chunk)))
+        if len(pending) > 2 * THREADS:
+            first, future = pending.popleft()
+            yield first, future.result()
+    while pending:
+        first, future = pending.popleft()
+        yield first, future.result()
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What the items say to annotators and hyper-parameters."""
+
+    positive: FloatArray
+    bound: float
+    sums: VoteSums
+    totals: ItemTotals
+
+
+def sweep_items(
+    results: Iterable[tuple[VoteChunk, ChunkResult]], b: FloatArray, item_weight: FloatArray, n_annotators: int
+) -> Swept:
+    """Add up what the chunks return."""
+    positive = np.empty_like(item_weight)
+    mass, yes = np.zeros((n_annotators, len(b))), np.zeros((n_annotators, 2))
+    features = np.column_stack([b, np.ones_like(b)])
+    bound = pull_square = rate = 0.0
+    for chunk, result in results:
+        positive[chunk.rows] = result.positive
+        # An annotator has at most one column of no votes and one of yes votes in a chunk.
+        for side in (chunk.no, chunk.yes):
+            mass[chunk.annotators[side]] += result.mass[side]
+        yes[chunk.annotators[chunk.yes]] += result.mass[chunk.yes] @ features
+        bound += result.bound
+        pull_square += result.pull_square
+        rate += result.rate
+    spread = float(item_weight @ (positive * (1 - positive)))
+    totals = ItemTotals(float(item_weight.sum()), float(item_weight @ positive), spread, rate, pull_square)
+    return Swept(positive, bound, VoteSums(mass, yes), totals)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is fitted: the votes in chunks, the prior, and how many items and annotators each one stands for."""
+
+    chunks: Iterable[VoteChunk]
+    prior: CrowdPrior
+    lattice: Lattice
+    item_weight: FloatArray
+    annotator_weight: FloatArray
+
+
+def learn_population(
+    problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
+) -> tuple[Population, FloatArray]:
+    """Return the hyper-parameters that suit given annotators, and p of the items under those in force."""
+    prior = problem.prior
+    states = prior.states(population, problem.lattice)
+    response = respond(skills, states, pool)
+    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
+    swept = sweep_items(results, states.b, problem.item_weight, len(skills.mean))
+    learned = prior.learn(population, skills.mean, skills.variance, problem.annotator_weight, swept.totals)
+    return learned, swept.positive
+
+
+def sweep(
+    state: CoordinateState,
+    problem: Problem,
+    pool: ThreadPoolExecutor,
+    *,
+    accelerate: bool = True,
+    learn: bool = True,
+) -> CoordinateState:
+    """Update every item, then every annotator, then the hyper-parameters.
+
+    Without `accelerate` and `learn`, the bound does not fall.
+    """
+    skills, population, prior = state.skills, state.population, problem.prior
+    states = prior.states(population, problem.lattice)
+    response = respond(skills, states, pool)
+    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
+    swept = sweep_items(results, states.b, problem.item_weight, len(skills.mean))
+    guarded = not accelerate or prior.guarded or len(state.history) == 0
+    found = update_skills(skills, response, swept.sums, states, population, pool, guarded=guarded)
+    bound = (
+        swept.bound
+        + float(problem.annotator_weight @ annotator_bound(skills, population))
+        + prior.log_density(population)
+    )
+    learned = population
+    if learn:
+        learned = prior.learn(population, found.mean, found.variance, problem.annotator_weight, swept.totals)
+    after = replace(
+        state,
+        sweep=state.sweep + 1,
+        skills=found,
+        population=learned,
+        positive=swept.positive,
+        elbo=(*state.elbo, bound) if state.sweep else (),
+        change=float(np.abs(swept.positive - state.positive).max()),
+    )
+    jump = accelerate and state.sweep >= FIRST_SWEEPS and not state.plain
+    return _accelerated(state, after, problem) if jump else replace(after, plain=max(state.plain - 1, 0))
+
+
+def _accelerated(before: CoordinateState, after: CoordinateState, problem: Problem) -> CoordinateState:
+    """Return `after` moved to where the last sweeps point, or `before` without its jump if that led astray."""
+    prior = problem.prior
+    history = before.history.then(_vector(before, prior), _vector(after, prior))
+    weight = _weight(after, problem.annotator_weight, len(history.points[-1]))
+    if len(before.history) and (_fell(before, after, prior) or history.has_worsened(weight)):
+        plain = _at_vector(before, before.history.last_target, prior)
+        rejections = before.rejections + 1
+        return replace(plain, sweep=after.sweep, rejections=rejections, plain=rejections, history=History())
+    return replace(_at_vector(after, history.jump(weight), prior), history=history)
+
+
+def _fell(before: CoordinateState, after: CoordinateState, prior: CrowdPrior) -> bool:
+    return after.elbo[-1] < before.elbo[-1] - prior.largest_fall * abs(before.elbo[-1])
+
+
+def _vector(state: CoordinateState, prior: CrowdPrior) -> FloatArray:
+    """Return annotator factors and hyper-parameters as unconstrained numbers, shape (5 A + h,)."""
+    cov = state.skills.cov
+    variance = np.maximum(cov[:, [0, 2]], 1e-12)
+    correlation = np.clip(cov[:, 1] / np.sqrt(variance.prod(axis=1)), -1 + 1e-9, 1 - 1e-9)
+    parts = (state.skills.mean.ravel(), np.log(variance).ravel(), np.arctanh(correlation))
+    return np.concatenate([*parts, prior.vector(state.population)])
+
+
+def _at_vector(state: CoordinateState, values: FloatArray, prior: CrowdPrior) -> CoordinateState:
+    """Return the state with what `_vector` gives replaced."""
+    count = len(state.skills.mean)
+    population = prior.with_vector(state.population, values[5 * count :])
+    kept = [1, 1, 1] if population.has_lean else [1, 0, 0]
+    variance = np.exp(values[2 * count : 4 * count].reshape(-1, 2))
+    covariance = np.tanh(values[4 * count : 5 * count]) * np.sqrt(variance.prod(axis=1))
+    cov = np.column_stack([variance[:, 0], covariance, variance[:, 1]]) * kept
+    mean = values[: 2 * count].reshape(-1, 2)
+    return replace(state, skills=Skills(mean, cov), population=population)
+
+
+def _weight(state: CoordinateState, annotators: FloatArray, size: int) -> FloatArray:
+    """Return what a move counts: in standard deviations, a hyper-parameter as much as all annotators together."""
+    count, number = len(annotators), np.sqrt(annotators)
+    weight = np.full(size, math.sqrt(annotators.sum()))
+    weight[: 2 * count] = (number[:, None] / np.sqrt(np.maximum(state.skills.variance, 1e-12))).ravel()
+    weight[2 * count : 4 * count] = math.sqrt(0.5) * np.repeat(number, 2)
+    weight[4 * count : 5 * count] = math.sqrt(0.5) * number
+    return weight
+
+
+def run(
+    state: CoordinateState,
+    problem: Problem,
+    *,
+    max_sweeps: int = MAX_SWEEPS,
+    on_sweep: Callable[[CoordinateState], None] = lambda state: None,
+) -> tuple[CoordinateState, bool]:
+    """Sweep until the soft labels and the bound have settled; return the last state and whether they have."""
+    with worker_pool() as pool:
+        while state.sweep < max_sweeps and not state.settled:
+            state = sweep(state, problem, pool)
+            on_sweep(state)
+    return state, state.settled

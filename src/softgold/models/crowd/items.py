@@ -1,0 +1,87 @@
+"""Items given the annotators: the exact distribution over each item's states, a chunk of items at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softgold.models.crowd.annotators import Response, Skills
+from softgold.models.crowd.chunks import VoteChunk
+from softgold.models.crowd.priors import Prevalence
+from softgold.models.crowd.states import States
+
+__all__ = ["ChunkResult", "item_masses", "item_rates", "item_step"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkResult:
+    """What a chunk gives back to a sweep.
+
+    Attributes:
+        positive: p of its items, shape (n,).
+        bound: The items' part of the bound.
+        mass: Sum of q(state) over the votes of each column of the chunk, shape (C, K).
+        pull_square: Sum of E[u^2] over the items.
+        rate: Sum over the items of the rates that the prevalence aims at.
+    """
+
+    positive: FloatArray
+    bound: float
+    mass: FloatArray
+    pull_square: float
+    rate: float
+
+
+def item_masses(chunk: VoteChunk, skills: Skills, response: Response, states: States) -> tuple[FloatArray, FloatArray]:
+    """Return q(state) of a chunk's items, shape (n, K), and the log of their evidence, shape (n,).
+
+    log q = log prior + the sum over the votes of E[log P(vote | state)], which is E[x] - softplus for a yes vote and
+    -softplus for a no vote, x = c b + d + u.
+    """
+    table = -response.softplus[chunk.annotators]
+    mean = skills.mean[chunk.annotators[chunk.yes]]
+    table[chunk.yes] += mean[:, :1] * states.b + mean[:, 1:] + states.u
+    mass = chunk.by_item @ table
+    mass += states.log_prior
+    top = mass.max(axis=1, keepdims=True)
+    mass -= top
+    np.exp(mass, out=mass)
+    total = mass.sum(axis=1, keepdims=True)
+    mass /= total
+    return mass, (top + np.log(total))[:, 0]
+
+
+def item_step(
+    chunk: VoteChunk, skills: Skills, response: Response, states: States, prevalence: Prevalence | float | None
+) -> ChunkResult:
+    """Update the items of a chunk: a pure function of the chunk and the annotators' tables."""
+    mass, evidence = item_masses(chunk, skills, response, states)
+    weight = chunk.item_weight
+    rate = weight @ item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else 0.0
+    return ChunkResult(
+        mass @ states.positive,
+        float(weight @ evidence),
+        chunk.by_column @ mass,
+        float(weight @ mass @ states.u**2),
+        float(rate),
+    )
+
+
+def item_rates(chunk: VoteChunk, ability: FloatArray, prevalence: Prevalence) -> FloatArray:
+    """Return how far a chunk's items count as positive for the prevalence, from 0 to 1, shape (n,).
+
+    "able": share of yes votes, each weighing its annotator's squared ability, reversed where the ability is negative.
+    """
+    mean = ability[chunk.annotators]
+    yes = np.arange(len(mean)) >= chunk.n_no
+    weight = np.ones(len(mean))
+    if prevalence == "able":
+        weight, yes = mean**2, yes ^ (mean < 0)
+    total, agreed = chunk.by_item @ weight, chunk.by_item @ (weight * yes)
+    rate = np.full(len(total), 0.5)
+    np.divide(agreed, total, out=rate, where=total > 0)
+    return 0.5 + 0.5 * np.sign(np.round(rate - 0.5, 12)) if prevalence == "majority" else rate

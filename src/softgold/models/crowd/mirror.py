@@ -1,0 +1,106 @@
+"""Mirror images: (z, b, c) -> (1 - z, -b, -c) leaves the votes as likely as they were, in each component by itself.
+
+Votes alone cannot tell which image is right. What tells is that the annotators of a table are helpful on the whole:
+an image weighs as the density of its abilities under the population of all annotators, and, where the prevalence is
+known from elsewhere, as that of its items. The population used is the annotators' own mean and spread. The prior of
+the fit, which draws few annotators towards chance, would leave three readers who agree with each other in doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from softgold.models.base import ComponentReport
+from softgold.models.crowd.annotators import Skills
+from softgold.models.crowd.priors import Population
+from softgold.votes import VoteTable
+
+__all__ = ["Images", "mix", "weigh_images"]
+
+FloatArray = NDArray[np.float64]
+
+NEGLIGIBLE = 0.01  # weight up to which the lesser image is left out
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """How far the fitted image of each component can be trusted.
+
+    Attributes:
+        upright: Whether the fitted image is the more likely one, per component, shape (P,).
+        certainty: Weight of the more likely image per component, 1 where the other is negligible, shape (P,).
+        odds: Log odds that an item of the component would have in the other image without any vote, plus those in
+            the fitted image, shape (P,).
+    """
+
+    upright: NDArray[np.bool_]
+    certainty: FloatArray
+    odds: FloatArray
+
+    def certain(self) -> Images:
+        """Return the images with the fitted one taken for granted."""
+        return Images(np.ones_like(self.upright), np.ones_like(self.certainty), self.odds)
+
+    def reports(self, votes: VoteTable) -> tuple[ComponentReport, ...]:
+        """Return sizes and certainty of each component."""
+        parts = votes.components
+        sizes = [
+            np.bincount(parts.items, minlength=parts.count),
+            np.bincount(parts.annotators, minlength=parts.count),
+            np.bincount(parts.annotators, weights=votes.annotator_counts, minlength=parts.count),
+        ]
+        return tuple(
+            ComponentReport(int(items), int(annotators), int(count), float(certainty))
+            for items, annotators, count, certainty in zip(*sizes, self.certainty, strict=True)
+        )
+
+
+def weigh_images(
+    votes: VoteTable, skills: Skills, positive: FloatArray, population: Population, *, turns: bool = True
+) -> Images:
+    """Compare the fitted image of each component with its mirror image.
+
+    Args:
+        votes: The votes.
+        skills: Annotator factors.
+        positive: p of the items in the fitted image, shape (I,).
+        population: Hyper-parameters in force.
+        turns: Whether the prevalence was learned from the abilities, so that it turns over with a component.
+    """
+    parts = votes.components
+    mean = skills.mean[:, 0]
+    # Helpful on the whole: the population is that of the annotators with every component the right way round.
+    sign = np.where(np.bincount(parts.annotators, weights=mean, minlength=parts.count) < 0, -1.0, 1.0)
+    helpful = sign[parts.annotators] * mean
+    centre = helpful.mean()
+    spread = (skills.cov[:, 0] + (helpful - centre) ** 2).mean()
+    weight = np.bincount(parts.annotators, weights=2 * mean * centre / spread, minlength=parts.count)
+    share = np.bincount(parts.items, minlength=parts.count) / votes.n_items
+    mirrored = (1 - 2 * share * turns) * population.log_odds
+    if population.log_odds:
+        evidence = logit(np.clip(positive, 1e-12, 1 - 1e-12)) - population.log_odds
+        kept = _log_evidence(evidence, population.log_odds)
+        turned = _log_evidence(-evidence, mirrored[parts.items]) + evidence
+        weight += np.bincount(parts.items, weights=kept - turned, minlength=parts.count)
+    certainty = expit(np.abs(weight))
+    certainty[certainty >= 1 - NEGLIGIBLE] = 1.0
+    return Images(weight >= 0, certainty, population.log_odds + mirrored)
+
+
+def _log_evidence(evidence: FloatArray, log_odds: FloatArray | float) -> FloatArray:
+    """Return log(pi exp(evidence) + 1 - pi), evidence being the log likelihood ratio of the classes."""
+    return np.logaddexp(evidence - np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds))
+
+
+def mix(positive: FloatArray, certainty: FloatArray, odds: FloatArray) -> FloatArray:
+    """Return p mixed over both images, each array of shape (I,); `odds` as in `Images`."""
+    unsure = certainty < 1
+    found = positive.copy()
+    p, share = positive[unsure], certainty[unsure]
+    other = expit(odds[unsure] - logit(np.clip(p, 1e-300, 1 - 1e-16)))
+    found[unsure] = share * p + (1 - share) * other
+    return found

@@ -1,0 +1,125 @@
+"""The states that an item can be in: everything that is said of an item is a sum over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+__all__ = ["Lattice", "States", "normal_nodes", "quantiles", "sinh_nodes"]
+
+FloatArray = NDArray[np.float64]
+
+
+def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss-Hermite nodes and weights: the mean of f(x), x ~ N(0, 1), is weights @ f(nodes).
+
+    >>> nodes, weights = normal_nodes(3)
+    >>> float((weights * nodes**2).sum().round(12))
+    1.0
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+def sinh_nodes(reach: float, *, finest: float, step: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes from -reach to reach, evenly spaced in asinh(x / finest), and the width that each stands for."""
+    count = int(np.ceil(np.arcsinh(reach / finest) / step))
+    t = step * np.arange(-count, count + 1)
+    return finest * np.sinh(t), finest * step * np.cosh(t)
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Where the states are, before hyper-parameters: nodes of b and of the pull.
+
+    Attributes:
+        b: Nodes of b in the model's unit, ascending, symmetric around zero, shape (B,).
+        width: Width that each node of b stands for, shape (B,).
+        pull: Nodes of the pull for a unit Normal, shape (U,).
+        pull_weight: Their weights, shape (U,).
+    """
+
+    b: FloatArray
+    width: FloatArray
+    pull: FloatArray
+    pull_weight: FloatArray
+
+    def with_density(self, log_density: FloatArray) -> FloatArray:
+        """Return log probabilities of all states, shape (B * U,), from the log density at the nodes of b, (B,)."""
+        table = (log_density + np.log(self.width))[:, None] + np.log(self.pull_weight)
+        probabilities: FloatArray = (table - np.logaddexp.reduce(table, axis=None)).ravel()
+        return probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """K = B * U states (b, u) of an item with their prior; b in the model's unit.
+
+    Attributes:
+        b: What the item looks like, shape (K,), in ascending blocks of `n_pulls`.
+        u: Pull, shape (K,).
+        log_prior: Log prior probability, shape (K,).
+        positive: P(z = 1 | state), shape (K,).
+        n_pulls: Number U of different pulls.
+    """
+
+    b: FloatArray
+    u: FloatArray
+    log_prior: FloatArray
+    positive: FloatArray
+    n_pulls: int
+
+    @classmethod
+    def of(cls, lattice: Lattice, log_density: FloatArray, positive: FloatArray, pull_sd: float) -> States:
+        """Return the states of a lattice, given density and P(z = 1) at the nodes of b, each of shape (B,)."""
+        pulls = len(lattice.pull)
+        return cls(
+            np.repeat(lattice.b, pulls),
+            np.tile(pull_sd * lattice.pull, len(lattice.b)),
+            lattice.with_density(log_density),
+            np.repeat(positive, pulls),
+            pulls,
+        )
+
+    @property
+    def b_nodes(self) -> FloatArray:
+        """The different values of b, ascending, shape (B,)."""
+        return self.b[:: self.n_pulls]
+
+    def given_class(self, label: int) -> FloatArray:
+        """Return the prior probability of each state among the items of one class, shape (K,)."""
+        weight: FloatArray = np.exp(self.log_prior) * (self.positive if label else 1 - self.positive)
+        return weight / float(weight.sum())
+
+    def over_b(self, mass: FloatArray) -> FloatArray:
+        """Return the probabilities of the values of b from those of the states, shape (R, K) to (R, B)."""
+        found: FloatArray = mass.reshape(len(mass), -1, self.n_pulls).sum(axis=2)
+        return found
+
+
+def quantiles(nodes: FloatArray, mass: FloatArray, levels: tuple[float, ...]) -> tuple[FloatArray, ...]:
+    """Return quantiles of rows of point masses, nodes ascending of shape (N,), mass of shape (R, N).
+
+    The masses are those of a trapezoid rule, so that a smooth density is known between the nodes as well: the share
+    below a node has an end correction, and between two nodes the Normal score of that share is as good as straight.
+    """
+    below = np.cumsum(mass, axis=1) - mass / 2
+    last = mass.shape[1] - 1
+    rows = np.arange(len(mass))
+
+    def score(at: NDArray[np.intp]) -> FloatArray:
+        slope = (mass[rows, np.minimum(at + 1, last)] - mass[rows, np.maximum(at - 1, 0)]) / 2
+        scores: FloatArray = ndtri(np.clip(below[rows, at] - slope / 12, 1e-12, 1 - 1e-12))
+        return scores
+
+    found = []
+    for level in levels:
+        right = np.clip((below < level).sum(axis=1), 1, last)
+        left = right - 1
+        low, high = score(left), score(right)
+        share = np.clip((ndtri(level) - low) / np.maximum(high - low, 1e-12), -0.5, 1.5)
+        found.append(nodes[left] + share * (nodes[right] - nodes[left]))
+    return tuple(found)
