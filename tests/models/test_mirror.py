@@ -95,6 +95,19 @@ def test_a_prevalence_that_is_given_tells_the_images_apart() -> None:
     assert p[label].mean() > p[~label].mean() + 0.5
 
 
+@pytest.mark.parametrize("model", ["two-class", "glad"])
+def test_passers_by_do_not_turn_a_table(model: str) -> None:
+    """Six annotators did the work; thirty with one wrong vote each are more people, and fewer votes."""
+    rng = np.random.default_rng(0)
+    label = rng.random(30) < 0.5
+    items, who = np.divmod(np.arange(180), 6)
+    answers = np.concatenate([label[items] ^ (rng.random(180) < 0.1), ~label])
+    codes = np.concatenate([items, np.arange(30)]), np.concatenate([who, 6 + np.arange(30)])
+    votes = VoteTable.from_codes(*codes, answers, map(str, range(30)), map(str, range(36)))
+    p = fit(votes, model=model, engine="coordinate").posterior.soft_labels().p
+    assert ((p > 0.5) == label).mean() > 0.9
+
+
 # --- many small components ---
 
 
@@ -222,9 +235,10 @@ def test_images_weigh_as_the_abilities_under_the_annotators_own_population() -> 
     skills = Skills(np.column_stack([ability, np.zeros(5)]), np.tile([variance, 0.0, variance], (5, 1)))
     found = weigh_images(votes, skills, np.full(3, 0.5), even)
     helpful = ability * [1, 1, 1, -1, -1]  # every component the right way round, as its sum of abilities says
-    centre = helpful.mean()
-    spread = np.sqrt(variance + helpful.var())
-    gain = norm.logpdf(ability, centre, spread) - norm.logpdf(-ability, centre, spread)
+    count = votes.annotator_counts / votes.annotator_counts.mean()
+    centre = np.average(helpful, weights=count)
+    spread = np.sqrt(np.average(variance + (helpful - centre) ** 2, weights=count))
+    gain = count * (norm.logpdf(ability, centre, spread) - norm.logpdf(-ability, centre, spread))
     weights = np.array([gain[:3].sum(), gain[3:].sum()])
     assert found.upright.tolist() == [True, False] == (weights > 0).tolist()
     assert found.certainty == pytest.approx(expit(np.abs(weights)))

@@ -74,11 +74,13 @@ def weigh_images(
     parts = votes.components
     mean = skills.mean[:, 0]
     # Helpful on the whole: the population is that of the annotators with every component the right way round.
-    sign = np.where(np.bincount(parts.annotators, weights=mean, minlength=parts.count) < 0, -1.0, 1.0)
+    # People count by their votes, so that passers-by with a vote each do not outnumber those who did the work.
+    count = votes.annotator_counts / votes.annotator_counts.mean()
+    sign = np.where(np.bincount(parts.annotators, weights=count * mean, minlength=parts.count) < 0, -1.0, 1.0)
     helpful = sign[parts.annotators] * mean
-    centre = helpful.mean()
-    spread = (skills.cov[:, 0] + (helpful - centre) ** 2).mean()
-    weight = np.bincount(parts.annotators, weights=2 * mean * centre / spread, minlength=parts.count)
+    centre = np.average(helpful, weights=count)
+    spread = np.average(skills.cov[:, 0] + (helpful - centre) ** 2, weights=count)
+    weight = np.bincount(parts.annotators, weights=2 * count * mean * centre / spread, minlength=parts.count)
     share = np.bincount(parts.items, minlength=parts.count) / votes.n_items
     mirrored = (1 - 2 * share * turns) * population.log_odds
     if population.log_odds:
