@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from softgold.models.base import Arrays
 from softgold.models.crowd.acceleration import History
-from softgold.models.crowd.annotators import Skills, VoteSums, annotator_bound, respond, update_skills
+from softgold.models.crowd.annotators import Response, Skills, VoteSums, annotator_bound, respond, update_skills
 from softgold.models.crowd.chunks import VoteChunk
 from softgold.models.crowd.items import ChunkResult, item_step
 from softgold.models.crowd.priors import CrowdPrior, ItemTotals, Population
-from softgold.models.crowd.states import Lattice
+from softgold.models.crowd.states import Lattice, States
 from softgold.models.crowd.threads import THREADS, worker_pool
 
 __all__ = ["MAX_SWEEPS", "CoordinateState", "Problem", "in_order", "learn_population", "run", "start_state", "sweep"]
@@ -166,15 +166,23 @@ class Problem:
     annotator_weight: FloatArray
 
 
+def _swept(
+    problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
+) -> tuple[Swept, States, Response]:
+    """Update all items, given annotators and hyper-parameters."""
+    prior = problem.prior
+    states = prior.states(population, problem.lattice)
+    response = respond(skills, states, pool)
+    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
+    return sweep_items(results, states.b, problem.item_weight, len(skills.mean)), states, response
+
+
 def learn_population(
     problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
 ) -> tuple[Population, FloatArray]:
     """Return the hyper-parameters that suit given annotators, and p of the items under those in force."""
     prior = problem.prior
-    states = prior.states(population, problem.lattice)
-    response = respond(skills, states, pool)
-    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
-    swept = sweep_items(results, states.b, problem.item_weight, len(skills.mean))
+    swept, _, _ = _swept(problem, skills, population, pool)
     learned = prior.learn(population, skills.mean, skills.variance, problem.annotator_weight, swept.totals)
     return learned, swept.positive
 
@@ -192,10 +200,7 @@ def sweep(
     Without `accelerate` and `learn`, the bound does not fall.
     """
     skills, population, prior = state.skills, state.population, problem.prior
-    states = prior.states(population, problem.lattice)
-    response = respond(skills, states, pool)
-    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
-    swept = sweep_items(results, states.b, problem.item_weight, len(skills.mean))
+    swept, states, response = _swept(problem, skills, population, pool)
     guarded = not accelerate or prior.guarded or len(state.history) == 0
     found = update_skills(skills, response, swept.sums, states, population, pool, guarded=guarded)
     bound = (

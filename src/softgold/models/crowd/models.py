@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
@@ -37,7 +38,7 @@ MOST_TURNS = 3
 
 
 @dataclass(frozen=True)
-class CrowdSettings:
+class CrowdSettings(ABC):
     """What decides the result of a fit, besides the votes.
 
     Attributes:
@@ -70,9 +71,9 @@ class CrowdSettings:
                 raise UsageError(f"{name}={getattr(self, name)!r} has no meaning for the {self.engine} engine")
 
     @property
+    @abstractmethod
     def crowd_prior(self) -> CrowdPrior:
         """The prior over (z, b)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
