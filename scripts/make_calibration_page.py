@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgold.calibration import Calibration, calibrate
 from softgold.errors import SoftgoldWarning
+from softgold.experts import Calibration, calibrate
 from softgold.readers import read_experts, read_votes
-from softgold.softlabels import SoftLabels
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
 
 RULES = ("changepoint", "largest_jump", "onset", "f1", "youden")
 SPLITS = 10

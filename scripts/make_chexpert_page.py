@@ -21,7 +21,7 @@ from softgold.models.baselines import Mean
 from softgold.readers import read_scores, read_votes
 from softgold.report.plots import Point, paired_bars, scatter, slope
 from softgold.report.svg import standalone
-from softgold.softlabels import SoftLabels
+from softgold.tables.soft_labels import SoftLabels
 
 BOOTSTRAP, VOTE_BOOTSTRAP = 2000, 1000
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))

@@ -47,3 +47,12 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("SOFTGOLD_DATA is not set: the real tables are not here")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real_exports() -> Path:
+    """Folder with exports of annotation tools, named by the environment variable SOFTGOLD_EXPORTS."""
+    folder = os.environ.get("SOFTGOLD_EXPORTS")
+    if not folder:
+        pytest.skip("SOFTGOLD_EXPORTS is not set: the real exports are not here")
+    return Path(folder)

@@ -17,20 +17,18 @@ ROOT = Path(softgold.__file__).parent
 # in the file the import stands. Units on one line do not know each other.
 LAYERS = (
     ("errors",),
-    ("checks", "description", "arrays"),
+    ("checks",),
     ("output",),
-    ("votes", "ratings", "scores"),
-    ("softlabels",),
+    ("tables",),
     ("readers",),
     ("simulation",),
     ("metrics",),
-    ("agreement", "uncertainty", "duplicates"),
-    ("segmentation",),
+    ("agreement",),
     ("models",),
     ("runs",),
     ("experts",),
-    ("calibration",),
     ("evaluation",),
+    ("imaging",),
     ("report",),
     ("cli",),
 )
@@ -138,11 +136,11 @@ def test_the_check_sees_deferred_and_type_only_imports(tmp_path: Path) -> None:
     source = """
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
-    from softgold.votes import VoteTable
+    from softgold.tables.votes import VoteTable
 def late():
     import softgold.cli.app
     from softgold import errors
 """
     path = tmp_path / "module.py"
     path.write_text(source)
-    assert imported(path) == {"softgold.votes", "softgold.cli.app", "softgold.errors"}
+    assert imported(path) == {"softgold.tables.votes", "softgold.cli.app", "softgold.errors"}

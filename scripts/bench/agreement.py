@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from softgold.agreement import NominalLabels, alpha_interval, cohen_kappas, krippendorff_alpha
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 
 def make_votes(n_votes: int, n_items: int, n_annotators: int, seed: int) -> VoteTable:

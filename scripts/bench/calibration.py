@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softgold.calibration import calibrate
 from softgold.errors import SoftgoldWarning
-from softgold.experts import sample_for_experts
+from softgold.experts import calibrate
+from softgold.experts.sampling import sample_for_experts
 from softgold.models.baselines import Mean
 from softgold.simulation import CLEANPATRICK_ISSUES, Simulation, ask_experts, simulate
 from softgold.simulation.presets import preset_settings
-from softgold.softlabels import SoftLabels
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
 
 
 def aggregate(votes: VoteTable, aggregator: str) -> SoftLabels:

@@ -21,11 +21,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softgold.agreement.boxes import DetectionTable, find_overlaps
-from softgold.agreement.detection import IOU_THRESHOLDS, AlphaSums
-from softgold.agreement.precision import map_of_matches, match_pairs, mean_directions
-from softgold.agreement.subsets import draw_subsets, subset_size
-from softgold.agreement.variation import variation_types
+from softgold.imaging.detection.agreement import IOU_THRESHOLDS, AlphaSums
+from softgold.imaging.detection.boxes import DetectionTable, find_overlaps
+from softgold.imaging.detection.precision import map_of_matches, match_pairs, mean_directions
+from softgold.imaging.detection.subsets import draw_subsets, subset_size
+from softgold.imaging.detection.variation import variation_types
 
 Drawn = tuple[NDArray[np.float64], NDArray[np.int64]]
 THRESHOLDS = np.array(IOU_THRESHOLDS)

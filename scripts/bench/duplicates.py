@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.duplicates import EmbeddingSpace, propose, start_plan, update
-from softgold.duplicates.spaces import build_index
+from softgold.imaging.duplicates import EmbeddingSpace, propose, start_plan, update
+from softgold.imaging.duplicates.spaces import build_index
 
 
 def draw_embeddings(n: int, dimensions: int, seed: int) -> NDArray[np.float32]:

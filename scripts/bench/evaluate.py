@@ -15,7 +15,7 @@ import pandas as pd
 from softgold.evaluation import evaluate
 from softgold.metrics import annotation_bootstrap, bootstrap_metrics
 from softgold.readers import read_soft_labels
-from softgold.scores import Scores
+from softgold.tables.scores import Scores
 
 RANKING = ["soft_auroc", "soft_average_precision"]
 

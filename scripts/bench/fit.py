@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 import softgold
 from softgold.metrics import log_loss, soft_auroc
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 PUBLISHED_STEPS, TIMED_STEPS = 10_000, 200

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from softgold.imaging.segmentation import aggregate_patch
 from softgold.metrics import Ranking, annotation_bootstrap, bootstrap_metrics
-from softgold.uncertainty import aggregate_patch
 
 BOTH = ["soft_auroc", "soft_average_precision"]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import softgold
 from softgold.metrics import brier_score, log_loss, soft_auroc
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 METRICS = ("accuracy", "AUROC", "log loss", "Brier")

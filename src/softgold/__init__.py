@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from softgold import errors
-    from softgold.calibration import calibrate
     from softgold.evaluation import evaluate
-    from softgold.experts import sample_for_experts
+    from softgold.experts import calibrate, sample_for_experts
     from softgold.models.base import Fit, fit
     from softgold.models.baselines import Majority, Mean, RatingMean
     from softgold.models.crowd.estimator import GLAD, TwoClass
-    from softgold.ratings import RatingTable
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
     from softgold.runs.storage import load_run, load_votes, save_run
-    from softgold.scores import Scores
     from softgold.simulation import simulate
-    from softgold.softlabels import SoftLabels
-    from softgold.votes import ExpertLabels, VoteTable
+    from softgold.tables.experts import ExpertLabels
+    from softgold.tables.ratings import RatingTable
+    from softgold.tables.scores import Scores
+    from softgold.tables.soft_labels import SoftLabels
+    from softgold.tables.votes import VoteTable
 
 __version__ = "0.1.0"
 
@@ -55,19 +55,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "softgold.calibration": ("calibrate",),
     "softgold.evaluation": ("evaluate",),
-    "softgold.experts": ("sample_for_experts",),
+    "softgold.experts": ("calibrate", "sample_for_experts"),
     "softgold.models.base": ("Fit", "fit"),
     "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
-    "softgold.ratings": ("RatingTable",),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
     "softgold.runs.storage": ("load_run", "load_votes", "save_run"),
-    "softgold.scores": ("Scores",),
     "softgold.simulation": ("simulate",),
-    "softgold.softlabels": ("SoftLabels",),
-    "softgold.votes": ("ExpertLabels", "VoteTable"),
+    "softgold.tables.experts": ("ExpertLabels",),
+    "softgold.tables.ratings": ("RatingTable",),
+    "softgold.tables.scores": ("Scores",),
+    "softgold.tables.soft_labels": ("SoftLabels",),
+    "softgold.tables.votes": ("VoteTable",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -81,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__"])

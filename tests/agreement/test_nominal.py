@@ -25,7 +25,7 @@ from softgold.agreement import (
 )
 from softgold.agreement.labels import UnitCounts
 from softgold.errors import DataWarning, InputError, UsageError
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 MISSING = [
     [1, 0, 1, 1, 0, None, 0, 1],

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from softgold.softlabels import COLUMNS
+from softgold.tables.soft_labels import COLUMNS
 
 VOTES = "item,annotator,vote\n007,a,1\n007,b,0\n=HYPERLINK(1),a,1\n"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.agreement.files import read_detections
-from softgold.agreement.precision import modified_map
+from softgold.imaging.detection.files import read_detections
+from softgold.imaging.detection.precision import modified_map
 
 
 @pytest.fixture

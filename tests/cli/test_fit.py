@@ -23,7 +23,7 @@ from softgold.models.base import fit
 from softgold.readers import read_votes
 from softgold.runs.storage import load_run, load_votes, read_arrays, votes_digest
 from softgold.simulation import simulate
-from softgold.softlabels import COLUMNS
+from softgold.tables.soft_labels import COLUMNS
 
 FILES = ["annotators.csv", "posterior.npz", "run.json", "soft_labels.csv", "votes.parquet"]
 

@@ -18,7 +18,7 @@ from softgold.models.base import fit
 from softgold.readers import read_votes
 from softgold.runs.storage import load_run, save_run
 from softgold.simulation import simulate
-from softgold.softlabels import COLUMNS
+from softgold.tables.soft_labels import COLUMNS
 
 
 @pytest.fixture(scope="module")

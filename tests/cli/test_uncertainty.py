@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softgold.simulation.segmentation import ToySettings, write_toy_study
+from softgold.imaging.segmentation.simulation import ToySettings, write_toy_study
 
 
 @pytest.fixture

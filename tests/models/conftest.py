@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from softgold.models.base import Posterior
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

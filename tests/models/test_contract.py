@@ -31,8 +31,8 @@ from softgold.models.base import (
 )
 from softgold.readers import read_votes
 from softgold.runs.storage import load_run, save_run
-from softgold.softlabels import COLUMNS, SoftLabels
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import COLUMNS, SoftLabels
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from softgold.models.crowd.items import item_masses, item_rates
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, TwoClassPrior
 from softgold.models.crowd.threads import worker_pool
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

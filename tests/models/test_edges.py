@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from softgold.errors import DataWarning, InputError
 from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 ENGINES: dict[str, dict[str, Any]] = {
     "two-class": {"engine": "coordinate"},

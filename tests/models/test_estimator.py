@@ -15,7 +15,7 @@ from softgold.errors import InputError, UsageError
 from softgold.models.base import find_model, fit
 from softgold.models.crowd.estimator import GLAD, TwoClass
 from softgold.readers import read_votes
-from softgold.softlabels import Aggregator
+from softgold.tables.soft_labels import Aggregator
 
 ESTIMATORS = (TwoClass, GLAD)
 SHARED: dict[str, Any] = {

@@ -22,7 +22,7 @@ from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.mirror import mix, weigh_images
 from softgold.models.crowd.priors import Population
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import pytest
 
 from softgold.models.base import Fit, fit
 from softgold.models.crowd.nuts import PosteriorDraws, draw_posterior
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 
 @pytest.fixture(scope="module")

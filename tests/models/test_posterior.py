@@ -18,8 +18,8 @@ from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, TwoClassPrior
 from softgold.models.crowd.summary import class_rates, response_curve
 from softgold.readers import read_votes
-from softgold.softlabels import COLUMNS
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import COLUMNS
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from pyro import poutine
 
 from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 

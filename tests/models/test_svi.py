@@ -26,7 +26,7 @@ from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, TwoC
 from softgold.models.crowd.program import Model, SkillNormal, guide, item_batches, model, skills_of
 from softgold.models.crowd.states import States
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import pytest
 
 from softgold.errors import DataWarning, InputError, UsageError
 from softgold.readers import read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 
 def frame(*rows: tuple[str, str, object]) -> pd.DataFrame:

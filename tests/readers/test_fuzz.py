@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from softgold.errors import SoftgoldError, SoftgoldWarning
 from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 RELAXED = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -16,9 +16,9 @@ from softgold.cli import main
 from softgold.errors import InputError, StorageError
 from softgold.report import render_report, summarise, write_report
 from softgold.report.blocks import Section, Table
-from softgold.report.convergence_plots import Range, Series, Stack, StraightLine, cloud, ranges, series, stacked_bars
-from softgold.report.convergence_section import convergence_section
-from softgold.report.convergence_summary import read_convergence
+from softgold.report.convergence.plots import Range, Series, Stack, StraightLine, cloud, ranges, series, stacked_bars
+from softgold.report.convergence.section import convergence_section
+from softgold.report.convergence.summary import read_convergence
 from softgold.report.html import report_sections
 
 EVIL = "<script>alert(1)</script>"
@@ -203,7 +203,7 @@ def test_what_is_not_there_is_left_out(folder: Path) -> None:
 
 def test_the_lowest_threshold_is_read_across_chunks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = pd.read_csv(folder / "images.csv")
-    monkeypatch.setattr("softgold.report.convergence_summary.CHUNK", 7)
+    monkeypatch.setattr("softgold.report.convergence.summary.CHUNK", 7)
     found = read_convergence(folder)
     assert found is not None
     assert found.images["n_variations"].tolist() == images.loc[images["threshold"] == 0.5, "n_variations"].tolist()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from softgold.errors import InputError
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["NominalLabels", "UnitCounts", "sum_by"]
 

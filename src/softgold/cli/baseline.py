@@ -24,7 +24,7 @@ from softgold.cli.common import (
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgold.softlabels import SoftLabels
+    from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["register"]
 

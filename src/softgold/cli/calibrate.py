@@ -21,8 +21,8 @@ from softgold.cli.common import (
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from softgold.calibration import Calibration
-    from softgold.votes import ExpertLabels
+    from softgold.experts import Calibration
+    from softgold.tables.experts import ExpertLabels
 
 __all__ = ["register", "write_calibration"]
 
@@ -89,8 +89,8 @@ def calibrate(
     _check_run(run, force)
     if key is not None and (bins is not None or scheme is not None):
         raise UsageError("--bins and --scheme are in the --key already; leave them out")
-    from softgold.calibration import calibrate as run_calibration
-    from softgold.experts import read_key
+    from softgold.experts import calibrate as run_calibration
+    from softgold.experts.sampling import read_key
     from softgold.readers import read_scores, read_soft_labels
 
     result = run_calibration(

@@ -11,8 +11,8 @@ from softgold.cli.common import AnnotatorColumn, AsJson, Force, Output, Quiet, S
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgold.agreement.convergence import Convergence
-    from softgold.agreement.variation import Variation
+    from softgold.imaging.detection.convergence import Convergence
+    from softgold.imaging.detection.variation import Variation
 
 __all__ = ["MARKER", "register"]
 
@@ -78,9 +78,9 @@ def convergence(
 
     Writes convergence.json, thresholds.csv, pairs.csv, subsets.csv, variation.csv and images.csv to a folder.
     """
-    from softgold.agreement.convergence import ConvergenceSettings, label_convergence
-    from softgold.agreement.files import read_detections
-    from softgold.agreement.variation import variation_types
+    from softgold.imaging.detection.convergence import ConvergenceSettings, label_convergence
+    from softgold.imaging.detection.files import read_detections
+    from softgold.imaging.detection.variation import variation_types
     from softgold.output import check_target
 
     check_target(output, force=force, directory=True, marker=MARKER)

@@ -14,8 +14,8 @@ from softgold.errors import InputError, SoftgoldWarning
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from softgold.calibration import Calibration
     from softgold.evaluation import Evaluation
+    from softgold.experts import Calibration
     from softgold.models.base import Posterior
 
 __all__ = ["register", "run_study", "samples_folder"]
@@ -57,10 +57,10 @@ def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool =
         title: Name of the run in the report.
         quiet: Say nothing on the way.
     """
-    from softgold.calibration import calibrate
     from softgold.cli.calibrate import write_calibration
     from softgold.cli.evaluate import write_evaluation
     from softgold.evaluation import evaluate
+    from softgold.experts import calibrate
     from softgold.models.base import fit
     from softgold.readers import read_experts, read_scores, read_votes
     from softgold.report import write_report

@@ -23,8 +23,8 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.duplicates import DuplicatePlan, EmbeddingSpace, MatrixSpace, Space
-    from softgold.softlabels import SoftLabels
+    from softgold.imaging.duplicates import DuplicatePlan, EmbeddingSpace, MatrixSpace, Space
+    from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["register"]
 
@@ -80,7 +80,7 @@ def propose(
     The pairs are written as a table: item, first, second, distance, round. Show them, collect votes on the items, and
     give those to `softgold duplicates update`.
     """
-    from softgold import duplicates
+    from softgold.imaging import duplicates
     from softgold.output import check_target, write_table
 
     check_target(output, force=force)
@@ -116,7 +116,7 @@ def update(
 
     Votes on earlier rounds may be in the table; only pairs of the last round are answered by them.
     """
-    from softgold import duplicates
+    from softgold.imaging import duplicates
 
     plan = duplicates.load_plan(state)
     labels = _labels(votes, soft_labels, method)
@@ -140,7 +140,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Say where a plan stands: rounds, pairs, components by size, and the bound of the assumptions."""
-    from softgold import duplicates
+    from softgold.imaging import duplicates
 
     if table is not None and output is None and as_json:
         raise UsageError("--table without -o and --json both print to standard output; ask for one of them")
@@ -183,7 +183,7 @@ def audit(
     quiet: Quiet = False,
 ) -> None:
     """Draw pairs that are near in other representations, or bound from votes on them what the plan missed."""
-    from softgold import duplicates
+    from softgold.imaging import duplicates
     from softgold.output import check_target
 
     check_target(output, force=force)
@@ -202,7 +202,7 @@ def audit(
 def _judge(sample: Path, labels: SoftLabels, threshold: float, output: Path, force: bool, quiet: bool) -> None:
     import pandas as pd
 
-    from softgold import duplicates
+    from softgold.imaging import duplicates
 
     drawn = _read_sample(sample)
     place = labels.item_ids.get_indexer(pd.Index(drawn["item"]))
@@ -231,7 +231,7 @@ def _read_sample(path: Path) -> pd.DataFrame:
 
 
 def _load_or_start(state: Path, ids: Path | None, space: Space) -> DuplicatePlan:
-    from softgold import duplicates
+    from softgold.imaging import duplicates
 
     if state.exists():
         if ids is not None:
@@ -252,8 +252,8 @@ def _read_ids(path: Path) -> list[str]:
 
 
 def _space(path: Path, metric: MetricChoice, search: SearchChoice) -> EmbeddingSpace | MatrixSpace:
-    from softgold.arrays import read_array
-    from softgold.duplicates import EmbeddingSpace, MatrixSpace
+    from softgold.imaging.duplicates import EmbeddingSpace, MatrixSpace
+    from softgold.readers.arrays import read_array
 
     array = read_array(path)
     return MatrixSpace.of(array) if metric == "precomputed" else EmbeddingSpace.of(array, metric=metric, method=search)

@@ -14,9 +14,9 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.calibration import ReleasedLabels
     from softgold.evaluation import Evaluation
-    from softgold.softlabels import SoftLabels
+    from softgold.experts import ReleasedLabels
+    from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["register", "write_evaluation"]
 

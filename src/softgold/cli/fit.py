@@ -28,7 +28,7 @@ from softgold.errors import UsageError
 
 if TYPE_CHECKING:
     from softgold.models.base import Fit, FitState, Model, Progress
-    from softgold.votes import VoteTable
+    from softgold.tables.votes import VoteTable
 
 __all__ = ["register"]
 

@@ -40,7 +40,7 @@ def sample_experts(
     Writes a sheet with the columns item and label, without soft labels and in random order, of which every expert
     fills a copy with 0 and 1; and a key that the experts must not see, which `softgold calibrate --key` reads.
     """
-    from softgold.experts import sample_for_experts
+    from softgold.experts.sampling import sample_for_experts
     from softgold.output import check_target, write_table
     from softgold.readers import read_soft_labels
 

@@ -117,7 +117,7 @@ def _write_segmentation(
     context: typer.Context, output: Path, seed: int, *, force: bool, quiet: bool, as_json: bool
 ) -> None:
     """Write the toy segmentation study, which has no votes and so none of the other options."""
-    from softgold.simulation.segmentation import write_toy_study
+    from softgold.imaging.segmentation.simulation import write_toy_study
 
     others = _changed_settings(context.params).keys() - {"seed"}
     if others or context.params["issue"] is not None or context.params["scale"] != 1:

@@ -11,7 +11,7 @@ import typer
 from softgold.cli.common import AsJson, Force, Output, Quiet, Seed, print_json, progress, say
 
 if TYPE_CHECKING:
-    from softgold.segmentation import CaseFile, SegmentationStudy, StudySettings
+    from softgold.imaging.segmentation import CaseFile, SegmentationStudy, StudySettings
 
 __all__ = ["MARKER", "register"]
 
@@ -60,8 +60,8 @@ def uncertainty(
 
     Writes uncertainty.json, cases.csv (one row a case) and tasks.csv (one row a task, metric and measure) to a folder.
     """
+    from softgold.imaging.segmentation import StudySettings, case_files, evaluate_cases
     from softgold.output import check_target
-    from softgold.segmentation import StudySettings, case_files, evaluate_cases
 
     check_target(output, force=force, directory=True, marker=MARKER)
     files = case_files(folder, splits)
@@ -90,7 +90,7 @@ def _write(output: Path, folder: Path, files: Sequence[CaseFile], study: Segment
 def _write_maps(file: CaseFile, settings: StudySettings, path: Path) -> None:
     import numpy as np
 
-    from softgold.segmentation import CaseMaps
+    from softgold.imaging.segmentation import CaseMaps
 
     entropies = CaseMaps.of(file.load(), settings.roles).entropies
     np.savez_compressed(

@@ -14,8 +14,8 @@ from softgold.checks import check_choice
 from softgold.errors import InputError
 from softgold.evaluation.labels import GivenLabels, HardLabels, hard_labels, soft_values
 from softgold.readers.base import shorten
-from softgold.scores import Scores
-from softgold.softlabels import SoftLabels
+from softgold.tables.scores import Scores
+from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["Intake", "Missing", "TaskData", "Tasks", "take_in"]
 

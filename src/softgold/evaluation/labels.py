@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from softgold.calibration import ReleasedLabels
 from softgold.checks import as_finite, check_choice, check_same_length
 from softgold.errors import InputError, UsageError
+from softgold.experts import ReleasedLabels
 from softgold.readers import TableLike
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import code_ids, parse_numbers
 from softgold.readers.columns import ITEM, find_column, find_optional
 from softgold.readers.sources import open_source
-from softgold.softlabels import SoftLabels
+from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["SOFT_COLUMNS", "GivenLabels", "HardLabels", "hard_labels", "read_labels", "read_tasks", "soft_values"]
 

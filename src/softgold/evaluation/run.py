@@ -23,8 +23,8 @@ from softgold.evaluation.metrics import LENGTHS, METRICS, metric_specs
 from softgold.evaluation.result import Average, Evaluation, TaskEvaluation
 from softgold.metrics.intervals import percentile_interval
 from softgold.readers import TableLike, read_scores, read_soft_labels
-from softgold.scores import Scores
-from softgold.softlabels import SoftLabels
+from softgold.tables.scores import Scores
+from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["evaluate"]
 

@@ -8,8 +8,10 @@ from softgold.metrics.ambiguity import (
     over_images,
     rater_variance,
 )
-from softgold.metrics.annotations import AnnotationBootstrap, annotation_bootstrap
-from softgold.metrics.bootstrap_result import BootstrapResult, PairedComparison
+from softgold.metrics.bootstrap.annotations import AnnotationBootstrap, annotation_bootstrap
+from softgold.metrics.bootstrap.replicates import METRIC_NAMES
+from softgold.metrics.bootstrap.resampling import bootstrap, bootstrap_metrics
+from softgold.metrics.bootstrap.result import BootstrapResult, PairedComparison
 from softgold.metrics.intervals import Interval, wilson_interval
 from softgold.metrics.platt import PlattScaling, platt_scaling
 from softgold.metrics.ranked import PrecisionRecallCurve, Ranking, RocCurve
@@ -28,8 +30,6 @@ from softgold.metrics.reliability import (
     calibration_curve,
     expected_calibration_error,
 )
-from softgold.metrics.replicates import METRIC_NAMES
-from softgold.metrics.resampling import bootstrap, bootstrap_metrics
 from softgold.metrics.scores import (
     F1Threshold,
     StratifiedBrier,

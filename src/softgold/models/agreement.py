@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["agreement_with_others"]
 

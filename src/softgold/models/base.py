@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from softgold.checks import check_choice
 from softgold.errors import ConvergenceWarning, DataWarning, InputError, SoftgoldWarning, UsageError, warn
 from softgold.readers import read_votes
-from softgold.softlabels import SoftLabels
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
 
 __all__ = [
     "DEFAULT_MODEL",

@@ -14,9 +14,9 @@ from softgold.checks import check_choice, check_in_range, check_ordered_pair, ch
 from softgold.errors import InputError, UsageError
 from softgold.models.agreement import agreement_with_others
 from softgold.models.base import Arrays, Diagnostics, Fit, FitState, Model, Notice, OnProgress, Posterior
-from softgold.ratings import RatingTable
-from softgold.softlabels import SoftLabels
-from softgold.votes import VoteTable
+from softgold.tables.ratings import RatingTable
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
 
 __all__ = ["MAJORITY", "MEAN", "Majority", "Mean", "RatingMean", "Tie"]
 

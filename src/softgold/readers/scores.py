@@ -15,7 +15,7 @@ from softgold.readers.cells import CodedIds, code_ids, parse_numbers
 from softgold.readers.columns import ITEM, MODEL, SCORE, find_column, find_optional
 from softgold.readers.longform import check_names
 from softgold.readers.sources import TableLike, open_source
-from softgold.scores import Scores
+from softgold.tables.scores import Scores
 
 __all__ = ["read_scores"]
 

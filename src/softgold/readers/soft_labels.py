@@ -10,7 +10,7 @@ from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import code_ids, parse_numbers
 from softgold.readers.columns import ITEM, find_column, find_optional
 from softgold.readers.sources import TableLike, open_source
-from softgold.softlabels import DifficultySummary, SoftLabels
+from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 
 __all__ = ["read_soft_labels"]
 

@@ -6,14 +6,15 @@ import pyarrow as pa
 
 from softgold.checks import check_ordered_pair
 from softgold.errors import warn
-from softgold.ratings import RatingTable
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import FloatArray, code_votes, parse_numbers
 from softgold.readers.columns import ANNOTATOR, EXPERT, ITEM, RATING, VOTE, find_column, find_optional
 from softgold.readers.longform import Entries, clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.repeats import DuplicateRule
 from softgold.readers.sources import TableLike, open_source
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.ratings import RatingTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["read_experts", "read_ratings", "read_votes"]
 

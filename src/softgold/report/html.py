@@ -13,8 +13,8 @@ from softgold import __version__
 from softgold.errors import InputError, StorageError
 from softgold.output import PathLike, atomic_file
 from softgold.report.blocks import Section, Tile
-from softgold.report.convergence_section import convergence_section, convergence_tiles
-from softgold.report.convergence_summary import ConvergenceSummary, read_convergence
+from softgold.report.convergence.section import convergence_section, convergence_tiles
+from softgold.report.convergence.summary import ConvergenceSummary, read_convergence
 from softgold.report.expert_section import expert_section
 from softgold.report.label_sections import (
     annotator_section,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softgold.errors import InputError, StorageError
 from softgold.readers import read_soft_labels
 from softgold.runs.storage import load_run, load_votes
-from softgold.softlabels import SoftLabels, binary_entropy
+from softgold.tables.soft_labels import SoftLabels, binary_entropy
 
 __all__ = ["AnnotatorSummary", "FitSummary", "ItemSplit", "RunSummary", "file_names", "read_json", "summarise"]
 

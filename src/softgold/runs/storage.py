@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from softgold.errors import SoftgoldError, StorageError
 from softgold.models.base import ComponentReport, Diagnostics, Fit, Model, Notice, Posterior, find_model
 from softgold.output import PathLike, atomic_directory, write_json, write_table
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["load_run", "load_votes", "read_arrays", "save_run", "votes_digest", "write_arrays"]
 

@@ -12,7 +12,8 @@ from scipy.special import expit
 from softgold.checks import check_positive_int
 from softgold.errors import UsageError
 from softgold.simulation.result import Truth
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.votes import VoteTable
 
 __all__ = ["ask_experts", "expert_error"]
 

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.scores import Scores
 from softgold.simulation.settings import SimulationSettings
 from softgold.simulation.vote_models import MODELS, ModelName
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.scores import Scores
+from softgold.tables.votes import VoteTable
 
 __all__ = ["Simulation", "Truth"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from softgold.scores import Scores
 from softgold.simulation.result import Truth
+from softgold.tables.scores import Scores
 
 __all__ = ["model_scores"]
 

@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from softgold.scores import Scores
 from softgold.simulation.experts import ask_experts
 from softgold.simulation.graph import Responses, draw_responses
 from softgold.simulation.population import Crowd, draw_crowd, draw_items
@@ -16,7 +15,9 @@ from softgold.simulation.presets import CLEANPATRICK_ISSUES, Preset, preset_sett
 from softgold.simulation.result import Simulation, Truth
 from softgold.simulation.scores import model_scores
 from softgold.simulation.settings import SimulationSettings, generator
-from softgold.votes import ExpertLabels, VoteTable
+from softgold.tables.experts import ExpertLabels
+from softgold.tables.scores import Scores
+from softgold.tables.votes import VoteTable
 
 __all__ = ["simulate", "simulate_cleanpatrick"]
 

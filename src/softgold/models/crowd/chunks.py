@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["CHUNK_VOTES", "VoteChunk", "vote_chunks"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["CanonicalVotes", "VoteClasses", "canonical_votes", "vote_classes"]
 

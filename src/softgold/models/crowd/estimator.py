@@ -14,8 +14,8 @@ from softgold.models.crowd.models import Engine, Init
 from softgold.models.crowd.priors import Prevalence
 from softgold.readers import read_votes
 from softgold.readers.columns import ITEM
-from softgold.softlabels import SoftLabels
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
 
 __all__ = ["GLAD", "TwoClass"]
 

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 from softgold.models.base import ComponentReport
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.priors import Population
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["Images", "mix", "weigh_images"]
 

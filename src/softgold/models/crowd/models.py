@@ -27,7 +27,7 @@ from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, Prevalence, TwoClassPrior
 from softgold.models.crowd.summary import summarise_published
 from softgold.models.crowd.svi_state import SviState
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["GLAD_MODEL", "TWO_CLASS", "CrowdModel", "CrowdSettings", "Engine", "Init"]
 

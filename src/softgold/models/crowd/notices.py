@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softgold.models.base import ComponentReport, Notice
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["data_notices"]
 

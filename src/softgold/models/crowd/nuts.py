@@ -16,7 +16,7 @@ from pyro.infer.autoguide import init_to_value
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.program import Model, item_batches, model
 from softgold.models.crowd.pyro_scope import pyro_scope
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["PosteriorDraws", "draw_posterior"]
 

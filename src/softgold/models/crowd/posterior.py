@@ -26,8 +26,8 @@ from softgold.models.crowd.summary import (
     response_curve,
     summarise_items,
 )
-from softgold.softlabels import DifficultySummary, SoftLabels
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import DifficultySummary, SoftLabels
+from softgold.tables.votes import VoteTable
 
 __all__ = ["CrowdPosterior"]
 

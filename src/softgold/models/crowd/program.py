@@ -27,7 +27,7 @@ from torch.nn.functional import embedding_bag, softplus
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.priors import Population
 from softgold.models.crowd.states import States
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 

@@ -23,7 +23,7 @@ from softgold.models.crowd.optimise import Optimiser, Schedule, check_device
 from softgold.models.crowd.priors import Population
 from softgold.models.crowd.pyro_scope import pyro_scope
 from softgold.models.crowd.svi_state import SviState
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["STEPS", "PublishedFit", "run_published"]
 

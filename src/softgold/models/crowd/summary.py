@@ -18,8 +18,8 @@ from softgold.models.crowd.mirror import mix
 from softgold.models.crowd.priors import CrowdPrior, Population
 from softgold.models.crowd.states import Lattice, States, normal_nodes, quantiles
 from softgold.models.crowd.threads import worker_pool
-from softgold.softlabels import binary_entropy
-from softgold.votes import VoteTable
+from softgold.tables.soft_labels import binary_entropy
+from softgold.tables.votes import VoteTable
 
 __all__ = ["INTERVAL", "ItemSummary", "class_rates", "response_curve", "summarise_items", "summarise_published"]
 

@@ -18,7 +18,7 @@ from softgold.models.crowd.program import Model, guide, item_batches, model, ski
 from softgold.models.crowd.pyro_scope import pyro_scope
 from softgold.models.crowd.svi_state import SviState
 from softgold.models.crowd.threads import worker_pool
-from softgold.votes import VoteTable
+from softgold.tables.votes import VoteTable
 
 __all__ = ["MAX_STEPS", "SviResult", "run_svi"]
 

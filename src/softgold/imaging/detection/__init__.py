@@ -1,0 +1,1 @@
+"""Agreement of raters on boxes and masks, and label convergence."""

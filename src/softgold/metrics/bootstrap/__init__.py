@@ -1,0 +1,1 @@
+"""Bootstrap intervals and comparisons, blockwise and in constant memory."""

@@ -1,0 +1,1 @@
+"""The frozen tables between the stages: votes, expert labels, ratings, scores and soft labels."""

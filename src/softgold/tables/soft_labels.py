@@ -1,0 +1,146 @@
+"""The soft-label table, one row an item, which every aggregator gives and every later stage reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from softgold.tables.votes import VoteTable
+
+__all__ = ["COLUMNS", "Aggregator", "DifficultySummary", "SoftLabels", "binary_entropy"]
+
+FloatArray = NDArray[np.float64]
+
+COLUMNS = (
+    "item",
+    "p",
+    "expected_vote",
+    "b_mean",
+    "b_sd",
+    "b_lo",
+    "b_hi",
+    "n_votes",
+    "n_positive",
+    "mean_vote",
+    "majority",
+    "uncertainty",
+    "entropy",
+)
+
+
+def binary_entropy(p: FloatArray) -> FloatArray:
+    """Entropy of a Bernoulli(p) in nats, with 0 log 0 = 0.
+
+    >>> binary_entropy(np.array([0.0, 0.5])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    return entr(p) + entr(1.0 - p)
+
+
+def _whole_if_possible(counts: FloatArray) -> NDArray[np.float64] | NDArray[np.int64]:
+    """Return counts as integers unless repeats were averaged to fractions, or a count is not known."""
+    return counts.astype(np.int64) if np.array_equal(counts, np.rint(counts)) else counts
+
+
+@dataclass(frozen=True, eq=False)
+class DifficultySummary:
+    """Posterior of each item's signed difficulty b: mean, sd and a 95 % credible interval, each of shape (I,)."""
+
+    mean: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """What the votes say of each item.
+
+    Attributes:
+        item_ids: Ids as text, in the order of first appearance, length I.
+        p: Soft label: probability that the item is positive, shape (I,).
+        expected_vote: Share of positive votes to expect from this pool of annotators, shape (I,).
+        n_votes: Votes per item, shape (I,).
+        n_positive: Positive votes per item, shape (I,).
+        method: Name of the aggregator that made the table.
+        difficulty: Posterior of the signed difficulty; None for aggregators without one (empty cells in the file).
+        rating_mean: Mean rating mapped to [0, 1], shape (I,), where the source was ratings on a scale, not votes.
+        label: Hard label 0 or 1 when the aggregator was asked for one; adds a column `label`.
+    """
+
+    item_ids: pd.Index[str]
+    p: FloatArray
+    expected_vote: FloatArray
+    n_votes: NDArray[np.int64]
+    n_positive: FloatArray
+    method: str
+    difficulty: DifficultySummary | None = None
+    rating_mean: FloatArray | None = None
+    label: NDArray[np.int8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.item_ids)
+
+    @property
+    def mean_vote(self) -> FloatArray:
+        """Share of positive votes, or the mean rating mapped to [0, 1]; shape (I,)."""
+        if self.rating_mean is not None:
+            return self.rating_mean
+        # A table made elsewhere may not say how many votes there were.
+        shares = np.full(len(self), np.nan)
+        np.divide(self.n_positive, self.n_votes, out=shares, where=self.n_votes > 0)
+        return shares
+
+    @property
+    def majority(self) -> FloatArray:
+        """1 or 0 by strict majority of the votes, 0.5 at a tie; shape (I,)."""
+        margin = 2 * self.n_positive - self.n_votes
+        # Weights of averaged repeats, such as 1/3, do not add up exactly: a tie within rounding is a tie.
+        return np.where(np.abs(margin) < 1e-9, 0.5, margin > 0)
+
+    @property
+    def uncertainty(self) -> FloatArray:
+        """min(p, 1 - p): the chance that a label cut at 0.5 is wrong; shape (I,)."""
+        return np.minimum(self.p, 1 - self.p)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table that is exported: `COLUMNS`, and `label` where there is one."""
+        nothing = np.full(len(self), np.nan)
+        b = self.difficulty or DifficultySummary(nothing, nothing, nothing, nothing)
+        columns = {
+            "item": self.item_ids,
+            "p": self.p,
+            "expected_vote": self.expected_vote,
+            "b_mean": b.mean,
+            "b_sd": b.sd,
+            "b_lo": b.low,
+            "b_hi": b.high,
+            "n_votes": self.n_votes,
+            "n_positive": _whole_if_possible(self.n_positive),
+            "mean_vote": self.mean_vote,
+            "majority": self.majority,
+            "uncertainty": self.uncertainty,
+            "entropy": binary_entropy(self.p),
+        }
+        if self.label is not None:
+            columns["label"] = self.label
+        return pd.DataFrame(columns)
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """Votes in, soft labels out: the one contract of baselines and models."""
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        ...
+
+    def aggregate(self, votes: VoteTable) -> SoftLabels:
+        """Return one soft label for each item of `votes`, in its order."""
+        ...
