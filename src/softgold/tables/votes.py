@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from softgold.errors import InputError
 from softgold.tables.description import VoteDescription, describe_votes
+from softgold.tables.ids import restore_ids
 
 __all__ = ["Components", "VoteTable"]
 
@@ -47,7 +48,7 @@ class VoteTable:
         item_codes: Item of each vote, shape (V,).
         annotator_codes: Annotator of each vote, shape (V,).
         votes: 0 or 1, int8, shape (V,).
-        item_ids: Ids as text, exactly as written, length I.
+        item_ids: Ids as text, exactly as written, length I; `to_frame` gives whole numbers back as such.
         annotator_ids: Ids as text, length A.
         weights: Weight of each vote, or None when every vote counts 1. Only `duplicates="mean"` makes weights:
             an annotator who voted k times on an item has k votes of weight 1/k.
@@ -55,6 +56,7 @@ class VoteTable:
         abstained_items: Ids seen with abstentions only; they are not items of this table.
         abstained_annotators: Ids of annotators who only abstained.
         notes: What the reader had to decide, one sentence each.
+        origin: What an export was and had, in one sentence; empty for a plain table.
 
     Example:
         >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
@@ -72,6 +74,7 @@ class VoteTable:
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    origin: str = ""
 
     @classmethod
     def from_codes(
@@ -234,8 +237,8 @@ class VoteTable:
         """Return the votes as a long table `item, annotator, vote`, in the order of the source."""
         return pd.DataFrame(
             {
-                "item": self.item_ids.take(self.item_codes),
-                "annotator": self.annotator_ids.take(self.annotator_codes),
+                "item": restore_ids(self.item_ids).take(self.item_codes),
+                "annotator": restore_ids(self.annotator_ids).take(self.annotator_codes),
                 "vote": self.votes,
             }
         )
