@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from softgold.errors import InputError
-from softgold.readers.base import printable
 from softgold.readers.exports.base import Export
 from softgold.readers.exports.questions import select_question
 
@@ -58,12 +57,7 @@ class ExportSource:
         ]
 
     def _column(self, texts: Sequence[str], codes: NDArray[np.int32]) -> pa.ChunkedArray:
-        try:
-            words = pa.array(texts, pa.string())
-        except UnicodeEncodeError as error:
-            text = printable(error.object)
-            raise InputError(f"{self.name}: {text!r} is not UTF-8 text; save the file as UTF-8") from None
-        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), words)])
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))])
 
     def where(self, row: int) -> str:
         """Say which answer it is, counted from 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softgold.errors import InputError
-from softgold.readers.base import Source, printable
+from softgold.readers.base import Source
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
 from softgold.readers.exports.base import Export, ReadOptions
 from softgold.readers.exports.builder import ExportBuilder
@@ -42,10 +42,7 @@ def read_export(
     """
     options = ReadOptions(item, question, keep_names)
     opened = open_export(source, format=format, options=options, max_bytes=max_bytes)
-    try:
-        return opened if isinstance(opened, Export) else _from_table(opened, options)
-    except UnicodeEncodeError as error:
-        raise InputError(f"{printable(error.object)!r} is not UTF-8 text; save the file as UTF-8") from None
+    return opened if isinstance(opened, Export) else _from_table(opened, options)
 
 
 def _from_table(table: Source, options: ReadOptions) -> Export:
