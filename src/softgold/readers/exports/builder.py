@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,6 @@ from softgold.readers.exports.questions import no_such_question, without_free_te
 
 __all__ = ["ExportBuilder", "pseudonyms_for", "text_of"]
 
-MAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 LARGEST_WHOLE = 2**63
 PREFIX = "annotator_"
 NAMELESS = "unknown"
@@ -173,6 +171,6 @@ def pseudonyms_for(names: Iterable[str], named: bool) -> Mapping[str, str]:
 
 
 def _is_personal(name: str, named: bool) -> bool:
-    if MAIL_ADDRESS.search(name):
+    if "@" in name.strip("@"):  # a mail address
         return True
     return named and name != NAMELESS and not name.isdigit() and not name.startswith(PREFIX)

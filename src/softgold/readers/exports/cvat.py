@@ -108,10 +108,10 @@ def _read_job(
     if kind is not None and not is_gold:
         builder.counts[kind] += len(tags)
         return
-    frames: dict[object, list[object]] = {}
+    frames: dict[str, list[object]] = {}
     for tag in tags:
         label = str(tag.get("label_id"))
-        frames.setdefault(tag.get("frame"), []).append(labels.get(label, label))
+        frames.setdefault(str(tag.get("frame")), []).append(labels.get(label, label))
     for frame, values in frames.items():
         item = f"{job.get('task_id', 'task')}/{frame}"
         if is_gold:
