@@ -563,6 +563,13 @@ def test_cvat_names_of_labels_assignees_and_ground_truth(put: Callable[..., Path
     assert [(gold.item, gold.value) for gold in read.gold] == [("3/0", "dog")]
 
 
+def test_cvat_with_a_file_per_job(put: Callable[..., Path]) -> None:
+    put("c/jobs.json", [{"id": 4, "task_id": 3, "type": "annotation", "state": "completed", "assignee": {"id": 5}}])
+    tags = [{"frame": 2, "label_id": 8}]
+    folder = put("c/4.json", {"version": 0, "tags": tags, "shapes": [], "tracks": []}).parent
+    assert rows(read_export(folder)) == [("3/2", "5", "tag", "8")]
+
+
 def test_cvat_xml_of_several_annotators(put: Callable[..., Path]) -> None:
     def xml(meta: str, label: str) -> str:
         images = f'<image id="0" name="a.png"><tag label="{label}"></tag></image><image id="1" name="b.png"/>'
