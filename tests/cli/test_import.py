@@ -76,6 +76,8 @@ def test_mail_addresses_of_a_plain_table_become_pseudonyms(cli: Cli, tmp_path: P
     answer = cli("import", path)
     assert answer.out == "item,annotator,vote\n1,annotator_438c4c7a,cat\n1,w2,dog\n"
     assert "ann@example.org" in cli("import", path, "--keep-names").out
+    named = cli("import", path, "--item-col", "label", "--annotator-col", "worker_id", "--vote-col", "image_id")
+    assert named.out.splitlines()[1] == "cat,annotator_438c4c7a,1"
 
 
 def test_gold_labels_become_a_table_of_experts(cli: Cli, tmp_path: Path) -> None:
