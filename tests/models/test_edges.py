@@ -255,7 +255,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item", "annotator", "vote"])
 
 
-any_table = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+any_table = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 quiet = pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 
 

@@ -96,7 +96,7 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
     calibration = json.loads((run / "calibration.json").read_text())
     evaluation = json.loads((run / "evaluation.json").read_text())
     assert f"the threshold {calibration['threshold']:.4f}" in text
-    assert f"{calibration['agreement']['alpha']:.2f}" in text
+    assert f"Krippendorff alpha of {calibration['agreement']['alpha']:.2f}" in text
     for row in evaluation["tasks"][0]["metrics"]:
         assert f"{row['value']:.3f} ({row['low']:.3f}–{row['high']:.3f})" in text
     assert f"R² = {evaluation['tasks'][0]['comparisons'][0]['r_squared']:.3f}" in text

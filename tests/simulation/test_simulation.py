@@ -765,7 +765,7 @@ def possible_settings(draw: st.DrawFn) -> SimulationSettings:
     return replace(without, abstention_rate=draw(st.floats(0, 0.9)) * spare)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(chosen=possible_settings())
 def test_whatever_is_possible_gives_a_valid_study(chosen: SimulationSettings) -> None:
     study = simulate(**asdict(chosen))
