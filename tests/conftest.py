@@ -14,6 +14,8 @@ import pytest
 
 from softgold.cli import main
 
+pytest_plugins = ("fixtures.crowds",)
+
 # One profile for every property test. No deadlines: a loaded machine is slow, not wrong. Where CI is set, the same
 # examples run each time; elsewhere each run tries new ones.
 hypothesis.settings.register_profile("softgold", deadline=None, derandomize=bool(os.environ.get("CI")))
