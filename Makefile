@@ -29,7 +29,7 @@ demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
 	@echo "The results are in $(CURDIR)/demo_run"
 
-PYTEST = @mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) -o cache_dir=$(CACHE)/pytest
+PYTEST = @mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -o cache_dir=$(CACHE)/pytest
 
 test: check
 	$(PYTEST)

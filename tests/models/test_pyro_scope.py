@@ -16,7 +16,7 @@ from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 
-pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")]
 
 STEPS = 40
 

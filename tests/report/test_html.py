@@ -213,6 +213,7 @@ def test_tasks_become_panels(run: Path) -> None:
     assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
 
 
+@pytest.mark.slow
 def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
     evaluation = json.loads((run / "evaluation.json").read_text())
     task, names = evaluation["tasks"][0], [f"model_{i}" for i in range(60)]
