@@ -84,7 +84,11 @@ def votes(crowd: Any) -> VoteTable:
     return read_votes(pd.concat([frame, twins.assign(item="twin of " + twins["item"]).iloc[::-1]]))
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(case, marks=pytest.mark.slow) if case.stochastic else case for case in CASES],
+    ids=str,
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 

@@ -100,7 +100,7 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
     calibration = json.loads((run / "calibration.json").read_text())
     evaluation = json.loads((run / "evaluation.json").read_text())
     assert f"the threshold {calibration['threshold']:.4f}" in text
-    assert f"{calibration['agreement']['alpha']:.2f}" in text
+    assert f"Krippendorff alpha of {calibration['agreement']['alpha']:.2f}" in text
     table = evaluation["tasks"][0]["table"]
     for value, low, high in zip(table["value"], table["low"], table["high"], strict=True):
         assert f"{value:.3f} ({low:.3f}–{high:.3f})" in text
@@ -230,6 +230,7 @@ def test_tasks_become_panels(run: Path) -> None:
     assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
 
 
+@pytest.mark.slow
 def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
     opened = open_run(run)
     task, names = opened.evaluation.only, [f"model_{i}" for i in range(60)]
