@@ -145,17 +145,24 @@ def _overview_row(name: str, run: Run) -> tuple[Cell, ...]:
 
 def merge_sections(by_task: Mapping[str, tuple[Section, ...]]) -> tuple[Section, ...]:
     """Make one section of those with the same key, with a tab per question."""
-    merged: dict[str, Section] = {}
+    by_key: dict[str, dict[str, Section]] = {}
     for task, sections in by_task.items():
         for section in sections:
-            panels = tuple(_named_panel(panel, task) for panel in section.panels)
-            before = merged.get(section.key)
-            merged[section.key] = replace(section, panels=(*(before.panels if before else ()), *panels))
-    return tuple(merged.values())
+            by_key.setdefault(section.key, {})[task] = section
+    return tuple(_merged(sections) for sections in by_key.values())
 
 
-def _named_panel(panel: Panel, task: str) -> Panel:
-    return replace(panel, name=task if panel.name is None else f"{task}: {panel.name}")
+def _merged(sections: Mapping[str, Section]) -> Section:
+    """Give each question its tab; what a section says of one question alone goes into that tab."""
+    first = next(iter(sections.values()))
+    shared = len({section.words for section in sections.values()}) == 1
+    panels = []
+    for task, section in sections.items():
+        for at, panel in enumerate(section.panels):
+            name = task if panel.name is None else f"{task}: {panel.name}"
+            own = "" if shared or at else f"{section.words} "
+            panels.append(replace(panel, name=name, words=f"{own}{panel.words}".strip()))
+    return replace(first, words=first.words if shared else "", panels=tuple(panels))
 
 
 def convergence_page(summary: ConvergenceSummary) -> Page:
