@@ -26,6 +26,7 @@ __all__ = [
     "Diagnostics",
     "Fit",
     "FitState",
+    "FloatArray",
     "Model",
     "Notice",
     "OnProgress",

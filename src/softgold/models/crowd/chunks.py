@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
 __all__ = ["CHUNK_VOTES", "VoteChunk", "vote_chunks"]
-
-FloatArray = NDArray[np.float64]
 
 CHUNK_VOTES = 2**14
 
