@@ -10,7 +10,7 @@ kinds are numbered by colour: the same votes give the same table of kinds, whate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
-__all__ = ["VoteClasses", "vote_classes"]
+__all__ = ["VoteClasses", "oriented", "vote_classes"]
 
 Colours = NDArray[np.uint64]
 
@@ -76,6 +76,20 @@ def vote_classes(votes: VoteTable, *, merge: bool = True) -> VoteClasses:
     return VoteClasses(table, item, annotator, *sizes)
 
 
+def oriented(votes: VoteTable) -> VoteTable:
+    """Return the votes or their opposites: those with fewer yes votes, so that a table and its opposite give the same.
+
+    >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
+    >>> oriented(table).votes.tolist()
+    [0, 0, 1]
+    """
+    opposite = replace(votes, votes=1 - votes.votes)
+    surplus = float(np.dot(2.0 * votes.votes - 1, np.ones(votes.n_votes) if votes.weights is None else votes.weights))
+    if abs(surplus) < 1e-9:  # as many yes as no votes: the colours decide
+        surplus = float(_refine(votes)[0].max() > _refine(opposite)[0].max())
+    return opposite if surplus > 0 else votes
+
+
 def _refine(votes: VoteTable) -> tuple[Colours, Colours]:
     """Return the colours of items and annotators when no colour splits any more."""
     sign = _mixed(votes.votes.astype(np.uint64) + np.uint64(1))
@@ -91,7 +105,7 @@ def _refine(votes: VoteTable) -> tuple[Colours, Colours]:
             seen = _mixed(colours[there][sides[there][0]] ^ sign)[orders[here]]
             colours[here] = _mixed(colours[here] + _mixed(np.add.reduceat(seen, starts[here])))
         now = len(np.unique(colours[0])), len(np.unique(colours[1]))
-        if now == count or now == (votes.n_items, votes.n_annotators):
+        if now in {count, (votes.n_items, votes.n_annotators)}:
             return colours[0], colours[1]
         count = now
     # Not settled: what differs still has not been found to be alike.

@@ -1,7 +1,7 @@
 """The coordinate engine: deterministic variational ascent, NumPy and SciPy alone.
 
 A sweep updates every item given the annotators, chunk by chunk, then every annotator given the sums that the chunks
-returned, then the hyper-parameters. Plain sweeps converge slowly; Anderson acceleration needs a fifth of them.
+returned, then the hyper-parameters. Plain sweeps converge slowly, so they are accelerated.
 """
 
 from __future__ import annotations

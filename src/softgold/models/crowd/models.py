@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import UsageError
+from softgold.models.agreement import agreement_with_others
 from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray, Model, Notice, OnProgress, Progress
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.chunks import vote_chunks
-from softgold.models.crowd.classes import vote_classes
+from softgold.models.crowd.classes import oriented, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, weigh_images
 from softgold.models.crowd.notices import data_notices
@@ -24,7 +25,7 @@ from softgold.models.crowd.packing import unpack
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
-from softgold.models.crowd.summary import response_curve, summarise_items, summarise_published
+from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_items, summarise_published
 from softgold.models.crowd.svi_state import SviState
 from softgold.tables.votes import VoteTable
 
@@ -81,6 +82,8 @@ class _CrowdFit:
         self.name, self.votes, self.settings, self.report = name, votes, settings, report
         self.prior = settings.crowd_prior
         self.lattice = self.prior.lattice(votes.item_counts)
+        # Without leans, annotators are the same for the opposite votes: swapping 0 and 1 turns p into 1 - p, no more.
+        self.engine_votes = votes if self.prior.start().has_lean else oriented(votes)
 
     def run(self, resume: FitState | None) -> Fit:
         if self.settings.engine == "svi":
@@ -98,7 +101,7 @@ class _CrowdFit:
 
     def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills]:
         """Sweep to the end, turning components that come out the wrong way round; return every annotator's factor."""
-        kinds = vote_classes(self.votes)
+        kinds = vote_classes(self.engine_votes)
         weights = kinds.item_weight, kinds.annotator_weight
         problem = Problem(vote_chunks(kinds.votes, *weights), self.prior, self.lattice, *weights)
         cap = coordinate.MAX_SWEEPS
@@ -136,7 +139,7 @@ class _CrowdFit:
         """
         from softgold.models.crowd import svi
 
-        kinds = vote_classes(self.votes, merge=False)
+        kinds = vote_classes(self.engine_votes, merge=False)
         problem = Problem(vote_chunks(kinds.votes), self.prior, self.lattice, kinds.item_weight, kinds.annotator_weight)
         state = state if state.elbo else replace(state, start=state.start.take(np.argsort(kinds.annotator)))
         fitted = svi.run_svi(kinds.votes, problem, state, self.settings, self.report)
@@ -178,8 +181,7 @@ class _CrowdFit:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)
         images = images if difficulty is None else images.certain()  # the published recipe knows one image only
-        fitted = (self.name, self.prior, population, self.lattice, skills, items, images)
-        posterior, components = CrowdPosterior.of(votes, *fitted), images.reports(votes)
+        posterior, components = self._posterior(skills, population, items, images), images.reports(votes)
         notices = (*(Notice("reader", note) for note in votes.notes), *data_notices(votes, components))
         if not course.converged:
             text = f"not converged: {course.reason} ({course.steps}); raise max_steps (--max-steps)"
@@ -187,3 +189,12 @@ class _CrowdFit:
         found: dict[str, Any] = {"learned": population.named(), "components": components, "notices": notices}
         diagnostics = replace(course, seconds=time.perf_counter() - self.started, **found)
         return Fit(self.name, self.settings, posterior, diagnostics)
+
+    def _posterior(self, skills: Skills, population: Population, items: ItemSummary, images: Images) -> CrowdPosterior:
+        """Return the posterior, items mixed over both images of their component."""
+        votes, parts = self.votes, self.votes.components
+        model = (self.name, self.prior, population, self.lattice)
+        mixed = items.mixed(images.certainty[parts.items], images.odds[parts.items])
+        certainty, odds = images.certainty[parts.annotators], images.odds[parts.annotators]
+        counts = (votes.item_counts, votes.item_positives, votes.annotator_counts, agreement_with_others(votes))
+        return CrowdPosterior(votes.item_ids, votes.annotator_ids, *model, skills, mixed, certainty, odds, *counts)

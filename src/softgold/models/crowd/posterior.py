@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from softgold.checks import check_positive_int
 from softgold.errors import InputError
-from softgold.models.agreement import agreement_with_others
 from softgold.models.base import Arrays, FloatArray, Posterior
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.mirror import Images
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
@@ -67,26 +64,6 @@ class CrowdPosterior(Posterior):
     annotator_counts: NDArray[np.int64]
     annotator_agreement: FloatArray
 
-    @classmethod
-    def of(
-        cls,
-        votes: VoteTable,
-        method: str,
-        prior: CrowdPrior,
-        population: Population,
-        lattice: Lattice,
-        skills: Skills,
-        items: ItemSummary,
-        images: Images,
-    ) -> CrowdPosterior:
-        """Return the posterior of fitted annotators and items, items mixed over both images of their component."""
-        parts, counts, agreement = votes.components, votes.annotator_counts, agreement_with_others(votes)
-        mixed = items.mixed(images.certainty[parts.items], images.odds[parts.items])
-        certainty, odds = images.certainty[parts.annotators], images.odds[parts.annotators]
-        fitted = (method, prior, population, lattice, skills, mixed, certainty, odds)
-        of_items = (votes.item_counts, votes.item_positives)
-        return cls(votes.item_ids, votes.annotator_ids, *fitted, *of_items, counts, agreement)
-
     @property
     def states(self) -> States:
         """The states of an item with their prior."""
@@ -108,16 +85,6 @@ class CrowdPosterior(Posterior):
             method=self.method,
             difficulty=DifficultySummary(items.mean, items.sd, items.low, items.high),
         )
-
-    def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
-        """Return soft labels whose p is the share of `n_samples` draws of z that are 1 (CleanPatrick's p-bar).
-
-        In the fitted posterior the class of an item is a coin with its p, so the number of positive draws is binomial:
-        drawn as such, it has the same distribution as counting the draws.
-        """
-        count = check_positive_int(n_samples, "n_samples")
-        share = np.random.default_rng(seed).binomial(count, self.items.positive) / count
-        return replace(self.soft_labels(), p=share)
 
     def annotators(self) -> pd.DataFrame:
         """Return one row per annotator: ability, lean, sensitivity and specificity with intervals, votes, agreement."""

@@ -222,13 +222,7 @@ class GladPrior(CrowdPrior):
             )
 
     @classmethod
-    def named(
-        cls,
-        name: str,
-        ability_mean: float | None = None,
-        ability_scale: float | None = None,
-        scale: float | None = None,
-    ) -> GladPrior:
+    def named(cls, name: str, **given: float | None) -> GladPrior:
         """Return a preset, "default" (sigma_b learned) or "paper" (1000), with explicit values put in.
 
         >>> GladPrior.named("paper").difficulty_scale
@@ -237,7 +231,6 @@ class GladPrior(CrowdPrior):
         presets = {"default": cls(), "paper": cls(difficulty_scale=1000.0)}
         if name not in presets:
             raise UsageError(f"prior must be one of {', '.join(presets)} or a GladPrior, got {name!r}")
-        given = {"ability_mean": ability_mean, "ability_scale": ability_scale, "difficulty_scale": scale}
         return replace(presets[name], **{key: float(value) for key, value in given.items() if value is not None})
 
     @property

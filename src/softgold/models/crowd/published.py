@@ -86,9 +86,10 @@ class PublishedFit:
 
 def run_published(votes: VoteTable, state: SviState, settings: CrowdSettings, on_progress: OnProgress) -> PublishedFit:
     """Run the recipe's steps from zeros, or from where an interrupted run stood."""
-    data, cap = Votes.of(votes, state.population, settings.device), settings.max_steps or STEPS
+    cap = settings.max_steps or STEPS
     with pyro_scope(settings.seed, votes.n_votes):
         optimiser = Optimiser(model, guide, lambda parameter: STEP_SIZE, device=settings.device)
+        data = Votes.of(votes, state.population, settings.device)
         optimiser.restore(state, data)
         while len(optimiser.trace) < cap:
             optimiser.step(data)

@@ -95,4 +95,5 @@ class GladSettings(CrowdSettings):
     @property
     def crowd_prior(self) -> GladPrior:
         """The Normal prior of the signed difficulty."""
-        return GladPrior.named(self.prior, self.ability_mean, self.ability_scale, self.difficulty_scale)
+        given = ("ability_mean", "ability_scale", "difficulty_scale")
+        return GladPrior.named(self.prior, **{name: getattr(self, name) for name in given})
