@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
@@ -84,7 +84,6 @@ label_rows = st.integers(1, 8).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(label_rows)
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
 def test_alpha_is_the_coincidence_definition(rows: list[list[object]]) -> None:
@@ -99,7 +98,6 @@ def test_alpha_is_the_coincidence_definition(rows: list[list[object]]) -> None:
         assert value == pytest.approx(brute_force_alpha(rows), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(label_rows, st.randoms(use_true_random=False))
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
 def test_alpha_ignores_the_order_of_raters_and_units_and_the_names_of_categories(rows, random) -> None:

@@ -177,6 +177,7 @@ def test_an_output_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     assert cli("simulate", "--preset", "small").code == 2
 
 
+@pytest.mark.slow
 def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Any], tmp_path: Path) -> None:
     toy = tmp_path / "toy"
     answer = cli("simulate", "--preset", "segmentation", "-o", toy, "--seed", "1")

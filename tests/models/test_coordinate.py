@@ -79,7 +79,7 @@ def tables(draw: st.DrawFn) -> VoteTable:
     return read_votes(pd.DataFrame(rows, columns=["item", "annotator", "vote"]))
 
 
-any_table = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+any_table = settings(max_examples=30, suppress_health_check=list(HealthCheck))
 
 
 # --- items, exactly ---

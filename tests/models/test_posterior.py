@@ -41,7 +41,14 @@ def coordinate(drawn: Any) -> Fit:
     return fit(drawn.votes, engine="coordinate")
 
 
-@pytest.fixture(scope="module", params=["two-class coordinate", "two-class svi", "glad coordinate", "glad svi"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "two-class coordinate",
+        "glad coordinate",
+        *(pytest.param(f"{model} svi", marks=pytest.mark.slow) for model in ("two-class", "glad")),
+    ],
+)
 def any_fit(request: pytest.FixtureRequest, drawn: Any) -> Fit:
     model, engine = request.param.split()
     return fit(drawn.votes, model=model, engine=engine)

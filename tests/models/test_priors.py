@@ -199,7 +199,7 @@ def test_the_step_of_the_odds_is_newtons(prevalence: Any, target: float) -> None
     assert prior.learn(before, skills, np.ones(1), far).log_odds == before.log_odds - 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 200), st.floats(-20, 20), st.floats(0.05, 10), st.floats(-3, 3), st.floats(0.1, 10))
 def test_the_scale_of_glad_maximises_the_bound(
     count: int, level: float, spread: float, ability_mean: float, ability_scale: float

@@ -29,6 +29,8 @@ from softgold.models.crowd.states import States
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 
+pytestmark = pytest.mark.slow
+
 FloatArray = NDArray[np.float64]
 
 MODELS = ("two-class", "glad")

@@ -30,7 +30,7 @@ from softgold.simulation import (
     simulate_cleanpatrick,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 M = np.sqrt(3)
 MODELS = ("two-class", "glad")
 
@@ -765,7 +765,8 @@ def possible_settings(draw: st.DrawFn) -> SimulationSettings:
     return replace(without, abstention_rate=draw(st.floats(0, 0.9)) * spare)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150)
 @given(chosen=possible_settings())
 def test_whatever_is_possible_gives_a_valid_study(chosen: SimulationSettings) -> None:
     study = simulate(**asdict(chosen))

@@ -205,7 +205,7 @@ class BaselineModel(Model):
         known = (settings, settings.aggregate(votes), votes.annotator_counts, agreement_with_others(votes))
         posterior = BaselinePosterior(votes.item_ids, votes.annotator_ids, *known)
         notices = tuple(Notice("reader", note) for note in votes.notes)
-        return Fit(self.name, settings, posterior, Diagnostics(notices=notices))
+        return Fit(self.name, settings, votes, posterior, Diagnostics(notices=notices))
 
     def posterior(
         self, arrays: Arrays, item_ids: pd.Index[str], annotator_ids: pd.Index[str], settings: Any

@@ -188,7 +188,7 @@ class _CrowdFit:
             notices = (*notices, Notice("convergence", text))
         found: dict[str, Any] = {"learned": population.named(), "components": components, "notices": notices}
         diagnostics = replace(course, seconds=time.perf_counter() - self.started, **found)
-        return Fit(self.name, self.settings, posterior, diagnostics)
+        return Fit(self.name, self.settings, votes, posterior, diagnostics)
 
     def _posterior(self, skills: Skills, population: Population, items: ItemSummary, images: Images) -> CrowdPosterior:
         """Return the posterior, items mixed over both images of their component."""
