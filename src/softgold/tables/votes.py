@@ -34,7 +34,7 @@ class Components:
     annotators: IntArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VoteTable(CodedTable):
     """Binary votes in long form: V votes by A annotators on I items.
 
@@ -70,6 +70,9 @@ class VoteTable(CodedTable):
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"VoteTable: {self.n_votes:,} votes on {self.n_items:,} items by {self.n_annotators:,} annotators"
 
     @classmethod
     def from_codes(
