@@ -10,16 +10,18 @@ from softgold.cli.common import (
     Duplicates,
     Format,
     ItemColumn,
+    ItemsTable,
     MaxBytes,
     Positive,
     Question,
+    TaskColumn,
     VoteColumn,
     Votes,
     Wide,
     print_data,
     print_json,
-    say,
 )
+from softgold.cli.reading import ReadingOptions
 
 __all__ = ["register"]
 
@@ -34,6 +36,8 @@ def describe(
     item_col: ItemColumn = None,
     annotator_col: AnnotatorColumn = None,
     vote_col: VoteColumn = None,
+    task_col: TaskColumn = None,
+    items: ItemsTable = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
     format: Format = None,
@@ -46,13 +50,12 @@ def describe(
 
     Prints counts, votes per item and per annotator, connected components and agreement.
     """
-    from softgold.readers import read_votes
-
-    table = read_votes(
-        votes,
+    reading = ReadingOptions(
         item=item_col,
         annotator=annotator_col,
         vote=vote_col,
+        task=task_col,
+        items=items,
         wide=wide,
         duplicates=duplicates,
         format=format,
@@ -60,9 +63,14 @@ def describe(
         positive=positive,
         max_bytes=max_bytes,
     )
-    say(table.origin, quiet=not table.origin)
-    description = table.describe()
-    if as_json:
-        print_json(description)
+    study = reading.read(votes)
+    found = {name: table.describe() for name, table in study.votes.items()}
+    if study.kind == "single":
+        if as_json:
+            print_json(found[""])
+        else:
+            print_data(f"{found['']}\n")
+    elif as_json:
+        print_json({study.kind: found})
     else:
-        print_data(f"{description}\n")
+        print_data("".join(f"{name}\n{description}\n\n" for name, description in found.items()))
