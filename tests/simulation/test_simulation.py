@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -790,17 +790,8 @@ def test_whatever_is_possible_gives_a_valid_study(chosen: SimulationSettings) ->
 # The sample data
 
 
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_samples", ROOT / "scripts" / "make_samples.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_samples_are_remade_byte_for_byte(tmp_path: Path) -> None:
-    load_script().main(tmp_path)
+def test_samples_are_remade_byte_for_byte(load_script: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    load_script("make_samples").main(tmp_path)
     remade = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     kept = {path.name: path.read_bytes() for path in (ROOT / "data_samples").iterdir()}
     assert remade.keys() == kept.keys()
