@@ -99,13 +99,13 @@ def _check_options(
     method: Method, tie: Tie | None, smoothing: Pair | None, scale: Pair | None, cut: float | None
 ) -> None:
     if method != "majority" and tie is not None:
-        raise UsageError("--tie goes with --method majority")
+        raise UsageError("--tie needs --method majority")
     if method != "mean" and (smoothing is not None or scale is not None):
-        raise UsageError("--smoothing and --scale go with --method mean")
+        raise UsageError("--smoothing and --scale need --method mean")
     if scale is not None and smoothing is not None:
         raise UsageError("--smoothing works with votes, not with ratings (--scale)")
     if cut is not None and scale is None:
-        raise UsageError("--cut goes with --scale LOW HIGH")
+        raise UsageError("--cut needs --scale LOW HIGH")
 
 
 def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
