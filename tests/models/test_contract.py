@@ -72,6 +72,9 @@ CASES = [
     for name in MODELS
     for options in ([{"engine": engine} for engine in ENGINES] if "engine" in find_model(name).options else [{}])
 ]
+CASES += [
+    Case("glad", {"engine": engine, "prior": "paper"}) for engine in ENGINES
+]  # vague: small causes, large effects
 STOCHASTIC = [case for case in CASES if case.stochastic]
 unsettled = pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 

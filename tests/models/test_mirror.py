@@ -20,7 +20,7 @@ from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.mirror import mix, weigh_images
-from softgold.models.crowd.priors import Population
+from softgold.models.crowd.population import Population
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 

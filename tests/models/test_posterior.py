@@ -15,7 +15,8 @@ from scipy.stats import multivariate_normal
 from softgold.models.agreement import agreement_with_others
 from softgold.models.base import Fit, find_model, fit
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, TwoClassPrior
+from softgold.models.crowd.population import Population
+from softgold.models.crowd.priors import CrowdPrior, GladPrior, TwoClassPrior
 from softgold.models.crowd.summary import class_rates, response_curve
 from softgold.readers import read_votes
 from softgold.tables.soft_labels import COLUMNS
