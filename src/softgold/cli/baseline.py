@@ -12,8 +12,11 @@ from softgold.cli.common import (
     DuplicateChoice,
     Duplicates,
     Force,
+    Format,
     ItemColumn,
     OptionalOutput,
+    Positive,
+    Question,
     Quiet,
     VoteColumn,
     Votes,
@@ -42,6 +45,9 @@ class Columns:
     value: str | None
     wide: bool
     duplicates: DuplicateChoice
+    format: str | None
+    question: str | None
+    positive: str | None
 
 
 def register(app: typer.Typer) -> None:
@@ -72,6 +78,9 @@ def baseline(
     vote_col: VoteColumn = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -84,11 +93,11 @@ def baseline(
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
-    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates)
+    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates, format, question, positive)
     if scale is not None:
         labels = _rating_labels(votes, columns, scale, cut)
     else:
-        labels = _vote_labels(votes, columns, method, tie, smoothing)
+        labels = _vote_labels(votes, columns, method, tie, smoothing, quiet=quiet)
     write_or_print(labels.to_frame(), output, force=force)
     say(f"{labels.method}: {len(labels):,} items, {labels.n_votes.sum():,} votes", quiet=quiet)
     if output is not None:
@@ -108,7 +117,9 @@ def _check_options(
         raise UsageError("--cut needs --scale LOW HIGH")
 
 
-def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
+def _vote_labels(
+    source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
+) -> SoftLabels:
     from softgold.models.baselines import Majority, Mean
     from softgold.readers import read_votes
 
@@ -120,7 +131,11 @@ def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None,
         vote=columns.value,
         wide=columns.wide,
         duplicates=columns.duplicates,
+        format=columns.format,
+        question=columns.question,
+        positive=columns.positive,
     )
+    say(votes.origin, quiet=quiet or not votes.origin)
     return aggregator.aggregate(votes)
 
 
@@ -136,5 +151,7 @@ def _rating_labels(source: str, columns: Columns, scale: Pair, cut: float | None
         rating=columns.value,
         wide=columns.wide,
         duplicates=columns.duplicates,
+        format=columns.format,
+        question=columns.question,
     )
     return RatingMean(cut=cut).aggregate(ratings)

@@ -25,9 +25,13 @@ __all__ = [
     "DuplicateChoice",
     "Duplicates",
     "Force",
+    "Format",
     "ItemColumn",
+    "MaxBytes",
     "OptionalOutput",
     "Output",
+    "Positive",
+    "Question",
     "Quiet",
     "Seed",
     "VoteColumn",
@@ -44,7 +48,22 @@ __all__ = [
 
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
 
-Votes = Annotated[str, typer.Argument(metavar="VOTES", help="Vote table: CSV, TSV, .gz, Parquet, or - for stdin.")]
+Votes = Annotated[
+    str,
+    typer.Argument(metavar="VOTES", help="Vote table, or export of an annotation tool; - for stdin."),
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Format of an export, where its content does not tell.")
+]
+Question = Annotated[
+    str | None, typer.Option("--question", metavar="NAME", help="Question of an export, or task of a table, to take.")
+]
+Positive = Annotated[
+    str | None, typer.Option("--positive", metavar="VALUE", help="Value that counts as a vote of 1, all others as 0.")
+]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[
     str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")
