@@ -8,36 +8,29 @@ from typing import Annotated
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    Duplicates,
     Force,
-    ItemColumn,
     OptionalOutput,
     Quiet,
-    VoteColumn,
     Votes,
-    Wide,
     say,
     write_or_print,
 )
+from softgold.cli.reading import ReadingOptions, with_reading_options
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("predict")(predict)
+    app.command("predict")(with_reading_options(predict))
 
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     votes: Votes,
     output: OptionalOutput = None,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    *,
+    reading: ReadingOptions,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,13 +41,12 @@ def predict(
     Annotators who were not in the run are members of the fitted population.
     """
     from softgold.output import check_target
-    from softgold.readers import read_votes
     from softgold.runs import open_run
 
     if output is not None:
         check_target(output, force=force)
     posterior = open_run(run).fit.posterior
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
+    table = reading.read_votes(votes, quiet=quiet)
     labels = posterior.predict(table)
     write_or_print(labels.to_frame(), output, force=force)
     strangers = int((posterior.annotator_ids.get_indexer(table.annotator_ids) < 0).sum())
