@@ -95,7 +95,7 @@ OptionalOutput = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Where to write the result; standard output if left out."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no more than warnings, errors and data.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings, errors and data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON on standard output.")]
 
 
