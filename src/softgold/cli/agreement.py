@@ -19,9 +19,11 @@ from softgold.cli.common import (
     VoteColumn,
     Votes,
     Wide,
+    print_data,
     print_json,
     say,
 )
+from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def agreement(
     if as_json:
         print_json(result.to_dict())
     else:
-        typer.echo(_text(result))
+        print_data(printable(_text(result)) + "\n")
 
 
 def _read(
