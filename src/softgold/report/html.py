@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,7 +57,7 @@ def write_report(
     is_run = convergence is None or (folder / "soft_labels.csv").is_file()
     page = render_report(open_run(folder) if is_run else None, convergence, title=title)
     with atomic_file(target, force=force) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
     return target
 
 
@@ -70,6 +72,7 @@ def render_report(run: Run | None, convergence: ConvergenceSummary | None = None
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = template_text("script.js")
     return environment.get_template("report.html").render(
         name=_name(run, convergence) if title is None else title,
         lead=_lead(run),
@@ -79,7 +82,8 @@ def render_report(run: Run | None, convergence: ConvergenceSummary | None = None
         sections=report_sections(run, convergence),
         origin=_origin(run, convergence),
         style=Markup(template_text("palette.css") + template_text("charts.css") + template_text("style.css")),
-        script=Markup(template_text("script.js")),
+        script=Markup(script),
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
     )
 
 
