@@ -13,10 +13,12 @@ from softgold.cli.common import (
     Quiet,
     Seed,
     Votes,
+    print_data,
     print_json,
     say,
 )
 from softgold.cli.reading import ReadingOptions, with_reading_options
+from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def agreement(
     if as_json:
         print_json(result.to_dict())
     else:
-        typer.echo(_text(result))
+        print_data(printable(_text(result)) + "\n")
 
 
 def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:

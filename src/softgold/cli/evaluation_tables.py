@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from softgold.cli.common import say
+from softgold.cli.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ __all__ = ["print_evaluation"]
 SHOWN = ("auroc", "soft_auroc", "ap", "soft_ap")
 # A log has no edge; a narrow default would cut the names of the models.
 WIDTH_IN_LOGS = 100
+LONGEST_NAME = 200
 
 
 def print_evaluation(result: Evaluation, soft: str) -> None:
@@ -44,7 +46,7 @@ def print_evaluation(result: Evaluation, soft: str) -> None:
 
 
 def _headline(task: TaskEvaluation) -> str:
-    name = "" if task.task is None else f"{task.task}: "
+    name = "" if task.task is None else f"{_name(task.task)}: "
     rates = f"{100 * task.base_rate:.1f} % positive, mean soft label {task.soft_base_rate:.3f}"
     return f"{name}{task.n_items:,} items, {rates}"
 
@@ -62,7 +64,7 @@ def _table(rows: pd.DataFrame, title: str) -> Table:
     if leading is not None:
         models.sort(key=lambda model: float(cells[model, leading]["rank"]))
     for model in models:
-        table.add_row(escape(model), *(_cell(cells[model, name]) for name in metrics))
+        table.add_row(escape(_name(model)), *(_cell(cells[model, name]) for name in metrics))
     return table
 
 
@@ -94,4 +96,9 @@ def _pair(values: dict[str, float]) -> str:
 
 
 def _names(models: tuple[str, ...]) -> str:
-    return " = ".join(models) if models else "nobody"
+    return " = ".join(map(_name, models)) if models else "nobody"
+
+
+def _name(text: str) -> str:
+    """Return a name that cannot steer the terminal or fill it."""
+    return one_line(text, LONGEST_NAME)
