@@ -44,8 +44,8 @@ def main() -> None:
 
     def directly() -> None:
         for targets in ((p >= 0.5).astype(float), p):
-            bootstrap_metrics(RANKING, targets, values, n_replicates=2000)
-        annotation_bootstrap(n_positive, np.full(options.items, 8), values, n_replicates=1000)
+            bootstrap_metrics(RANKING, targets, values, n_bootstrap=2000)
+        annotation_bootstrap(n_positive, np.full(options.items, 8), values, n_bootstrap=1000)
 
     ratios = []
     for _ in range(options.repeats):

@@ -97,7 +97,7 @@ def test_every_metric_is_that_of_the_metrics_package(result: Evaluation) -> None
 
 def test_intervals_are_those_of_the_bootstrap_and_of_wilson(result: Evaluation) -> None:
     p, values = labels().p, scores().values
-    direct = bootstrap_metrics(["soft_auroc", "log_loss"], p, values, n_replicates=60, seed=0)
+    direct = bootstrap_metrics(["soft_auroc", "log_loss"], p, values, n_bootstrap=60, seed=0)
     rows = result.only.table.set_index(["metric", "model"])
     for metric, engine in (("soft_auroc", "soft_auroc"), ("log_loss", "log_loss")):
         np.testing.assert_allclose(rows.loc[metric]["low"], direct[engine].low, rtol=1e-12)
@@ -117,7 +117,7 @@ def test_ranks_and_who_beats_whom(result: Evaluation) -> None:
         assert beats[0, 2] > 0.95
         assert beats[0, 2] + beats[2, 0] <= 1
     p, values = labels().p, scores().values
-    direct = bootstrap_metrics(["soft_auroc"], p, values, n_replicates=60, seed=0)["soft_auroc"]
+    direct = bootstrap_metrics(["soft_auroc"], p, values, n_bootstrap=60, seed=0)["soft_auroc"]
     assert result.only.beats["soft_auroc"][0, 1] == pytest.approx(direct.compare(0, 1).p_better)
 
 
@@ -136,7 +136,7 @@ def test_ordinary_beside_soft_on_a_case_that_swaps() -> None:
 
 def test_stability_is_that_of_the_annotation_bootstrap(result: Evaluation) -> None:
     frame = table()
-    drawn = annotation_bootstrap(frame["n_positive"], frame["n_votes"], scores().values, n_replicates=40, seed=0)
+    drawn = annotation_bootstrap(frame["n_positive"], frame["n_votes"], scores().values, n_bootstrap=40, seed=0)
     soft, hard = drawn.stability("soft_auroc")
     rows = result.only.stability.set_index(["metric", "labels"])["mean_pairwise"]
     assert rows["AUROC", "soft"] == soft.mean_pairwise
