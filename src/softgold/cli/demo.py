@@ -83,7 +83,7 @@ def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool =
     asked = f"{len(experts.item_ids):,} items by {len(experts.expert_ids)} experts"
     say(f"3/5 experts    {asked}: threshold {calibrated.threshold:.3f}", quiet=quiet)
     judged = evaluate(labels, read_scores(samples / "scores.csv"), labels=calibrated.labels)
-    write_evaluation(judged, folder, soft="p", force=False)
+    write_evaluation(judged, folder, force=False)
     say(f"4/5 detectors  {len(judged.models)} judged against hard and soft labels", quiet=quiet)
     write_report(folder, title=title)
     say("5/5 report", quiet=quiet)
@@ -117,9 +117,9 @@ def _adversaries_line(samples: Path, posterior: Posterior) -> str:
 
 
 def _ranking_line(judged: Evaluation) -> str:
-    found = judged.only.comparisons[0]
-    pairs = "pair of detectors changes" if len(found.swapped) == 1 else "pairs of detectors change"
-    return f"ranking:            {len(found.swapped)} {pairs} places when AUROC respects the doubt in the labels"
+    from softgold.evaluation.words import lead_words
+
+    return f"ranking:            {lead_words(judged.only.comparisons[0].best_soft, 'soft AUROC')}"
 
 
 def samples_folder() -> Path:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -25,22 +24,24 @@ SHOWN = ("auroc", "soft_auroc", "ap", "soft_ap")
 WIDTH_IN_LOGS = 100
 
 
-def print_evaluation(result: Evaluation, soft: str) -> None:
-    """Print one table a task, ordinary beside soft, on standard error, and what to know about them."""
+def print_evaluation(result: Evaluation) -> None:
+    """Print one table per task, ordinary beside soft, on standard error, and what to know about them."""
+    from softgold.evaluation.words import notice_words
+
     console = Console(stderr=True)
     if not console.is_terminal:
         console = Console(stderr=True, width=WIDTH_IN_LOGS)
-    say(f"soft labels: {soft}; hard labels: {result.hard}; intervals {100 * result.settings['level']:g} %")
+    settings = result.settings
+    intervals = f"intervals {100 * settings.level:g} %, {settings.n_bootstrap:,} resamples of {settings.redrawn}"
+    say(f"soft labels: {result.soft}; hard labels: {result.hard}; {intervals}")
     for task in result.tasks:
         console.print(_table(task.table, _headline(task)))
         _print_comparisons(task)
-        for note in task.notes:
-            say(f"note: {note}")
     if result.average is not None:
         console.print(_table(result.average.table, f"average of {len(result.tasks)} tasks"))
         _print_comparisons(result.average)
-    for note in result.notes:
-        say(f"note: {note}")
+    for notice in result.notices:
+        say(f"note: {notice_words(notice, result)}")
 
 
 def _headline(task: TaskEvaluation) -> str:
@@ -50,48 +51,61 @@ def _headline(task: TaskEvaluation) -> str:
 
 
 def _table(rows: pd.DataFrame, title: str) -> Table:
-    """Lay out one row a model, the best by the first soft metric first."""
+    """Lay out one row per model, the best by the first soft metric first, and the ceiling below them."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     table.add_column("model", overflow="fold")
     metrics = [name for name in SHOWN if (rows["metric"] == name).any()]
-    cells = {(str(row["model"]), str(row["metric"])): row for row in rows.to_dict(orient="records")}
-    for name in metrics:
-        table.add_column(rows.loc[rows["metric"] == name, "title"].iloc[0], justify="right", no_wrap=True)
-    leading = next((name for name in ("soft_auroc", "auroc", *metrics) if name in metrics), None)
     models = list(dict.fromkeys(rows["model"]))
-    if leading is not None:
-        models.sort(key=lambda model: float(cells[model, leading]["rank"]))
-    for model in models:
-        table.add_row(escape(model), *(_cell(cells[model, name]) for name in metrics))
+    columns, order = {}, {model: float(place) for place, model in enumerate(models)}
+    for name in metrics:
+        own = rows[rows["metric"] == name]
+        table.add_column(own["title"].iloc[0], justify="right", no_wrap=True)
+        columns[name] = dict(zip(own["model"], _cells(own), strict=True))
+        if name == "soft_auroc" or (name == "auroc" and "soft_auroc" not in metrics):
+            order = dict(zip(own["model"], own["rank"].fillna(math.inf), strict=True))
+    for model in sorted(models, key=lambda model: order[model]):
+        table.add_row(escape(model), *(columns[name][model] for name in metrics))
+    ceilings = [rows.loc[rows["metric"] == name, "ceiling"].iloc[0] for name in metrics]
+    if any(not math.isnan(ceiling) for ceiling in ceilings):
+        table.add_section()
+        table.add_row("[dim]the soft labels themselves[/dim]", *(_ceiling(ceiling) for ceiling in ceilings))
     return table
 
 
-def _cell(row: Mapping[Hashable, Any]) -> str:
-    value, low, high, rank = (float(row[name]) for name in ("value", "low", "high", "rank"))
-    if math.isnan(value):
-        return "-"
-    place = f"{rank:g}."
-    return f"{value:.3f} {place:>7}\n[dim]{low:.3f} - {high:.3f}[/dim]"
+def _cells(rows: pd.DataFrame) -> list[str]:
+    """Return value, place and interval of each model, and for soft metrics the share of the way to the ceiling."""
+    from softgold.evaluation.words import place_names
+
+    places = place_names(rows["rank"].tolist())
+    cells = []
+    for place, (_, row) in zip(places, rows.iterrows(), strict=True):
+        if math.isnan(row["value"]):
+            cells.append("-")
+            continue
+        share = "" if math.isnan(row["share"]) else f", {row['share']:.0%} of the way"
+        cells.append(f"{row['value']:.3f} {place:>4}\n[dim]{row['low']:.3f} - {row['high']:.3f}{share}[/dim]")
+    return cells
+
+
+def _ceiling(value: float) -> str:
+    return "" if math.isnan(value) else f"[dim]{value:.3f}     [/dim]"
 
 
 def _print_comparisons(part: TaskEvaluation | Average) -> None:
+    from softgold.evaluation.words import lead_words, r_squared_words, swap_words
+
     titles = dict(zip(part.table["metric"], part.table["title"], strict=True))
     for found in part.comparisons:
         if found.ordinary not in SHOWN:
             continue
-        best = f"first {_names(found.best_ordinary)} -> {_names(found.best_soft)}"
-        pairs = "pair changes" if len(found.swapped) == 1 else "pairs change"
-        changes = f"{len(found.swapped)} {pairs} places"
-        say(f"{titles[found.ordinary]} -> {titles[found.soft]}: {best}; {changes}; R^2 {found.r_squared:.3f}")
-    if part.stability is not None:
-        for metric, rows in part.stability.groupby("metric", sort=False):
-            values = dict(zip(rows["labels"], rows["mean_pairwise"], strict=True))
-            say(f"stability of the {metric} ranking under resampled votes: {_pair(values)}")
-
-
-def _pair(values: dict[str, float]) -> str:
-    return f"ordinary {values['hard']:.3f}, soft {values['soft']:.3f}"
-
-
-def _names(models: tuple[str, ...]) -> str:
-    return " = ".join(models) if models else "nobody"
+        ordinary, soft = titles[found.ordinary], titles[found.soft]
+        say(f"{lead_words(found.best_ordinary, ordinary)}; {lead_words(found.best_soft, soft)}")
+        if found.best_soft.closest:
+            square = r_squared_words(found)
+            say(f"{ordinary} -> {soft}: {swap_words(found, ordinary, soft)}{'; ' if square else ''}{square}")
+    for metric, rows in part.stability.groupby("metric", sort=False):
+        values = dict(zip(rows["labels"], rows["mean_pairwise"], strict=True))
+        say(
+            f"stability of the {metric} ranking under resampled votes: ordinary {values['hard']:.3f}, "
+            f"soft {values['soft']:.3f}"
+        )

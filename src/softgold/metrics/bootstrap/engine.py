@@ -24,8 +24,18 @@ from softgold.metrics.bootstrap.rankings import RankedItems, RankingSums, rank_i
 from softgold.metrics.bootstrap.result import BootstrapResult, summarise
 from softgold.metrics.ranking import auc_pr
 from softgold.metrics.reliability import average_calibration_error
+from softgold.metrics.sweep import ratio
 
-__all__ = ["METRIC_NAMES", "Method", "Metric", "OnResamples", "Settings", "resample"]
+__all__ = [
+    "METRIC_NAMES",
+    "Method",
+    "Metric",
+    "OnResamples",
+    "Settings",
+    "check_probabilities",
+    "resample",
+    "sample_means",
+]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["auto", "sample", "enumerate"]
@@ -104,16 +114,20 @@ class _Request:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluator:
-    """Several metrics of K models on blocks of resamples; models are sorted or prepared once, where a metric asks."""
+    """Several metrics of K models on blocks of resamples; models are sorted or prepared once, where a metric asks.
+
+    `predicted` has the models whose scores are probabilities, by number; the others have NaN for scores of
+    probabilities.
+    """
 
     columns: tuple[FloatArray, ...]
     requests: tuple[_Request, ...]
     ranked: tuple[RankedItems, ...]
-    predicted: tuple[Predictions, ...]
+    predicted: dict[int, Predictions]
 
     def __call__(self, draw: Draw) -> FloatArray:
         """Return the values of each resample, model and request; shape (C, K, M)."""
-        values = np.empty((draw.n_resamples, len(self.columns), len(self.requests)))
+        values = np.full((draw.n_resamples, len(self.columns), len(self.requests)), np.nan)
         self._rank(draw, values)
         self._score(draw, values)
         for at, request in self._of("called"):
@@ -138,7 +152,8 @@ class _Evaluator:
     def _score(self, draw: Draw, values: FloatArray) -> None:
         asked = self._of("probability")
         for which in sorted({request.labels for _, request in asked}):
-            for model, sums in enumerate(score_sums(self.predicted, draw, which)):
+            of_models = score_sums(tuple(self.predicted.values()), draw, which)
+            for model, sums in zip(self.predicted, of_models, strict=True):
                 for at, request in asked:
                     if request.labels == which:
                         values[:, model, at] = PROBABILITY[request.metric](sums)
@@ -158,7 +173,7 @@ def resample(
     Args:
         plan: What is redrawn.
         metrics: For each kind of label of the plan, its metrics, by name or as functions.
-        scores: Scores of shape (n,) or (n, K).
+        scores: Scores of shape (n,) or (n, K). A model with scores outside [0, 1] has NaN for scores of probabilities.
         settings: How many resamples, and how.
         k: Length of the list for `precision_at_k` and `recall_at_k`.
         on_resamples: Called with the number of resamples just finished; from any thread.
@@ -178,13 +193,14 @@ def resample(
         replicates = _evaluate_all(draw, evaluate)
         done(settings.n_bootstrap)
     else:
-        replicates, probability = _sample(plan, evaluate, settings, done), None
-    estimates, shape = evaluate(plan.observed())[0], scores.shape[1:]
+        shape = (len(evaluate.columns), len(evaluate.requests))
+        replicates, probability = _sample(plan, evaluate, shape, settings, done), None
+    estimates, models = evaluate(plan.observed())[0], scores.shape[1:]
     results: tuple[dict[str, BootstrapResult], ...] = tuple({} for _ in metrics)
     for at, request in enumerate(evaluate.requests):
-        rows = replicates[:, :, at].reshape(-1, *shape)
+        rows = replicates[:, :, at].reshape(-1, *models)
         results[request.labels][request.name] = summarise(
-            estimates[:, at].reshape(shape), rows, probability, level=settings.level
+            estimates[:, at].reshape(models), rows, probability, level=settings.level
         )
     return results
 
@@ -196,14 +212,24 @@ def _evaluator(metrics: Sequence[Sequence[str | Metric]], scores: FloatArray, k:
         raise UsageError(f"metrics must have different names, got {', '.join(name for _, name in names)}")
     columns = tuple(np.ascontiguousarray(column) for column in scores.T)
     families = {request.family for request in requests}
-    if "probability" in families:
-        as_probabilities(scores, "scores", ndim=2)
     return _Evaluator(
         columns,
         requests,
         tuple(rank_items(column) for column in columns) if "ranking" in families else (),
-        tuple(predictions(column) for column in columns) if "probability" in families else (),
+        {at: predictions(column) for at, column in enumerate(columns) if _is_probability(column)}
+        if "probability" in families
+        else {},
     )
+
+
+def check_probabilities(metrics: Sequence[str | Metric], scores: FloatArray) -> None:
+    """Raise if a metric needs probabilities and a score is none."""
+    if any(metric in PROBABILITY for metric in metrics if isinstance(metric, str)):
+        as_probabilities(scores, "scores", ndim=None)
+
+
+def _is_probability(column: FloatArray) -> bool:
+    return bool(column.min() >= 0 and column.max() <= 1)
 
 
 def _request(labels: int, metric: str | Metric, k: int | None) -> _Request:
@@ -239,13 +265,33 @@ def _evaluate_all(draw: Draw, evaluate: _Evaluator) -> FloatArray:
     return np.concatenate([evaluate(draw.columns(start, start + RESAMPLES_PER_SEED)) for start in starts])
 
 
-def _sample(plan: Plan, evaluate: _Evaluator, settings: Settings, done: OnResamples) -> FloatArray:
-    """Draw and evaluate the resamples, block by block; shape (B, K, M)."""
+def sample_means(plan: Plan, values: FloatArray, settings: Settings) -> FloatArray:
+    """Return the means of per-item values of shape (n, M) on drawn resamples, shape (B, M)."""
+    infinite = np.isinf(values).astype(np.float64)
+    finite = np.where(infinite > 0, 0.0, values)
+
+    def means(draw: Draw) -> FloatArray:
+        weight = draw.weight.T.astype(np.float64)
+        # An infinite loss of weight zero is no loss.
+        found = ratio(weight @ finite, weight.sum(axis=1)[:, None])
+        return np.where(weight @ infinite > 0, np.inf, found)
+
+    return _sample(plan, means, values.shape[1:], settings, lambda count: None)
+
+
+def _sample(
+    plan: Plan,
+    evaluate: Callable[[Draw], FloatArray],
+    shape: tuple[int, ...],
+    settings: Settings,
+    done: OnResamples,
+) -> FloatArray:
+    """Draw and evaluate the resamples, block by block; shape (B, *shape)."""
     at_once = max(1, min(RESAMPLES_PER_SEED, MAX_ELEMENTS // plan.n_items))
-    replicates = np.empty((settings.n_bootstrap, len(evaluate.columns), len(evaluate.requests)))
+    replicates = np.empty((settings.n_bootstrap, *shape))
     # The C library hands freed memory back to the system beyond a limit that follows the largest block freed so far.
-    # One large block keeps the small ones in the process, and saves a third of the time in page faults.
-    np.empty(1 << 25, dtype=np.uint8)
+    # One large block keeps the small ones in the process, and saves most of the time in page faults.
+    np.empty(1 << 24, dtype=np.uint8)
 
     def fill(number: int) -> None:
         rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(number,)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_finite, as_probabilities, check_choice, check_same_length
 from softgold.errors import InputError, UsageError
-from softgold.metrics.bootstrap.engine import Method, Metric, OnResamples, Settings, resample
+from softgold.metrics.bootstrap.engine import Method, Metric, OnResamples, Settings, check_probabilities, resample
 from softgold.metrics.bootstrap.plans import HardRule, ItemPlan, PanelPlan, Plan, VotePlan, VoteRule
 from softgold.metrics.bootstrap.result import BootstrapResult
 from softgold.metrics.stability import RankingStability, ranking_stability
@@ -99,8 +99,9 @@ def bootstrap_metrics(
     (['brier_score', 'soft_auroc'], True)
     """
     settings = Settings(n_bootstrap, level, seed, method, workers)
-    plan = _plan(unit, p, groups, n_votes)
-    return resample(plan, [metrics], as_finite(scores, "scores", ndim=None), settings, k=k)[0]
+    values = as_finite(scores, "scores", ndim=None)
+    check_probabilities(metrics, values)
+    return resample(_plan(unit, p, groups, n_votes), [metrics], values, settings, k=k)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +169,7 @@ def annotation_bootstrap(
     check_choice(hard_rule, (">", ">="), "hard_rule")
     settings = Settings(n_bootstrap, level, seed, method, workers)
     values = as_finite(scores, "scores", ndim=2)
+    check_probabilities(metrics, values)
     plan = vote_plan(n_positive, n_votes, rules=("share", hard_rule))
     soft, hard = resample(plan, [metrics, metrics], values, settings, k=k, on_resamples=on_resamples)
     return AnnotationBootstrap(soft, hard)
@@ -215,7 +217,8 @@ def _item_plan(p: NDArray[np.float64], groups: ArrayLike | None) -> ItemPlan:
     missing = np.array([name is None or (isinstance(name, float) and math.isnan(name)) for name in names.tolist()])
     if missing.any():
         raise InputError(f"every item needs a group, but position {int(missing.argmax())} has none")
-    return ItemPlan((p,), np.unique(names, return_inverse=True)[1])
+    found, codes = np.unique(names, return_inverse=True)
+    return ItemPlan((p,), codes, len(found))
 
 
 def _share_plan(p: ArrayLike, n_votes: ArrayLike) -> VotePlan:

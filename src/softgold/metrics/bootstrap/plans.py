@@ -127,25 +127,22 @@ class ItemPlan:
     Attributes:
         labels: Labels of one kind or several, each of shape (n,).
         groups: Number of the group of each item from 0, shape (n,); every item by itself without groups.
+        n_groups: Number of groups; some may have no item here, but items elsewhere.
     """
 
     labels: tuple[FloatArray, ...]
     groups: NDArray[np.intp]
+    n_groups: int
 
     @classmethod
     def of_items(cls, *labels: FloatArray) -> ItemPlan:
         """Redraw single items."""
-        return cls(labels, np.arange(len(labels[0])))
+        return cls(labels, np.arange(len(labels[0])), len(labels[0]))
 
     @property
     def n_items(self) -> int:
         """Number of items."""
         return len(self.groups)
-
-    @cached_property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return int(self.groups.max(initial=-1)) + 1
 
     @property
     def n_distinct(self) -> float:

@@ -65,7 +65,7 @@ class ScoreSums:
 
     def brier(self) -> FloatArray:
         """Brier score."""
-        return np.asarray((self.loss_positive[0] + self.loss_negative[0]) / self.weight)
+        return ratio(self.loss_positive[0] + self.loss_negative[0], self.weight)
 
     def balanced_brier(self) -> FloatArray:
         """Balanced Brier score; NaN without either class."""
@@ -75,11 +75,11 @@ class ScoreSums:
     def log_loss(self) -> FloatArray:
         """Logarithmic loss; infinite where probability 0 was given to something that happened."""
         infinite = (self.loss_positive[2] > 0) | (self.loss_negative[2] > 0)
-        return np.where(infinite, np.inf, (self.loss_positive[1] + self.loss_negative[1]) / self.weight)
+        return np.where(infinite, np.inf, ratio(self.loss_positive[1] + self.loss_negative[1], self.weight))
 
     def calibration_error(self) -> FloatArray:
         """Expected calibration error with bins of equal width."""
-        return np.asarray(np.abs(self.excess).sum(axis=0) / self.weight)
+        return ratio(np.abs(self.excess).sum(axis=0), self.weight)
 
 
 def predictions(predicted: FloatArray) -> Predictions:

@@ -64,7 +64,7 @@ class RankingSums:
         positive: Total weight of positives, n+.
         behind: Sum over positives of the weight scored above them, ties and the item itself counting half.
         precision: Sum over positives of the precision down to their group.
-        top: The first part of the ranking, for precision and recall at k; as long as the longest list.
+        top: The first part of the ranking, as long as the longest list for precision and recall at k; empty without.
     """
 
     weight: FloatArray
@@ -135,14 +135,13 @@ def ranking_sums(ranked: RankedItems, draw: Draw, which: tuple[int, ...], longes
         weight, positives = _load(pieces, draw, which, ranked.steps)
         weight_sums = _running(weight, weight_before)
         weight_before = weight_sums[-1, -1]
-        middle = weight_sums - weight / 2
+        middle = np.broadcast_to(weight_sums - weight / 2, (*weight.shape[:2], draw.n_resamples))
         for at, gain in enumerate(positives):
             gain_sums = _running(gain, before[at])
             before[at] = gain_sums[-1, -1]
             gain_sums /= weight_sums
-            gain_sums *= gain
-            precision[at] += _total(gain_sums)
-            behind[at] += _total(np.multiply(gain, middle, out=gain))
+            precision[at] += _total_product(gain, gain_sums)
+            behind[at] += _total_product(gain, middle)
     total = np.broadcast_to(weight_before, (draw.n_resamples,))
     tops = _tops(ranked.order, draw, which, longest)
     return tuple(RankingSums(total, *sums) for sums in zip(before, behind, precision, tops, strict=True))
@@ -176,15 +175,19 @@ def _running(values: FloatArray, before: FloatArray) -> FloatArray:
     return sums
 
 
-def _total(values: FloatArray) -> FloatArray:
-    return np.asarray(values.sum(axis=0).sum(axis=0))
+def _total_product(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Sum of products over a slab, resample by resample; einsum keeps the long axis inside and forms no product."""
+    return np.asarray(np.einsum("jsc,jsc->sc", a, b).sum(axis=0))
 
 
 def _tops(order: Order, draw: Draw, which: tuple[int, ...], longest: int) -> list[Sweep]:
     """Return the first part of the ranking that holds `longest` copies of items in every resample, label by label."""
+    if not longest:
+        nothing = np.empty((1, 0))
+        return [Sweep(nothing, nothing, nothing, nothing) for _ in which]
     starts = np.arange(len(order.items)) if order.starts is None else order.starts
     edges = np.append(starts, len(order.items))
-    wanted = longest + 6 * int(longest**0.5) + 8 if longest else 1
+    wanted = longest + 6 * int(longest**0.5) + 8
     while True:
         n_groups = min(int(np.searchsorted(edges, wanted)), len(starts))
         items = order.items[: edges[n_groups]]
