@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from softgold.metrics import soft_auroc
 
 N = 150
-FAST = ("--bootstrap", 40, "--annotation-bootstrap", 30)
+FAST = ("--n-bootstrap", 40, "--n-vote-bootstrap", 30)
 
 
 @pytest.fixture
@@ -64,13 +65,16 @@ def test_it_prints_a_table_and_writes_two_files(cli: Callable, run: Path, scores
     assert row["value"] == pytest.approx(soft_auroc(p, x))
     stored = json.loads((run / "evaluation.json").read_text())
     assert stored["models"] == ["x", "y", "z"]
-    assert stored["settings"]["bootstrap"] == 40
+    assert stored["settings"]["n_bootstrap"] == 40
 
 
 def test_json_on_standard_output_is_what_is_stored(cli: Callable, run: Path, scores: Path) -> None:
     answer = cli("evaluate", run, "--scores", scores, *FAST, "--json")
     stored = json.loads((run / "evaluation.json").read_text())
-    assert json.loads(answer.out) == {key: value for key, value in stored.items() if key != "softgold"}
+    own = {"format", "version", "softgold", "made_from", "files", "inputs"}
+    assert json.loads(answer.out) == {key: value for key, value in stored.items() if key not in own}
+    assert stored["inputs"] == {scores.name: sha256(scores.read_bytes()).hexdigest()}
+    assert stored["made_from"] == {"soft_labels.csv": sha256((run / "soft_labels.csv").read_bytes()).hexdigest()}
 
 
 def test_released_labels_are_the_hard_ones(cli: Callable, run: Path, scores: Path) -> None:
@@ -190,14 +194,14 @@ def test_a_constant_model_is_said(cli: Callable, run: Path, scores: Path) -> Non
     pd.read_csv(scores).assign(y=0.3).to_csv(scores, index=False)
     answer = cli("evaluate", run, "--scores", scores, *FAST)
     assert answer.code == 0
-    assert "note: y gives every item the same score: it ranks nothing, and its AUROC is 0.5" in answer.err
+    assert "note: the same score for every item, which ranks nothing (AUROC 0.5): y" in answer.err
 
 
 def test_scores_that_are_no_probabilities(cli: Callable, run: Path, scores: Path) -> None:
     pd.read_csv(scores).assign(y=lambda t: 10 * t["y"] - 5).to_csv(scores, index=False)
     answer = cli("evaluate", run, "--scores", scores, *FAST)
     assert answer.code == 0
-    assert "scores of y leave [0, 1]: no Brier score, log loss and ECE for it" in answer.err
+    assert "note: scores outside [0, 1], so no Brier score, log loss or ECE: y" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -205,13 +209,12 @@ def test_scores_that_are_no_probabilities(cli: Callable, run: Path, scores: Path
     [
         ((), "give a run directory or --soft-labels FILE"),
         (("RUN", "--soft-labels", "x.csv"), "one of the two"),
-        (("nowhere",), "is not a run directory: it has no soft_labels.csv"),
-        (("RUN", "--soft", "p_calibrated"), "it has no labels.csv; 'softgold calibrate' makes both"),
+        (("nowhere",), "there is no run nowhere"),
+        (("RUN", "--soft", "p_calibrated"), "it was not calibrated; 'softgold calibrate' does that"),
         (("RUN", "--soft", "b_mean"), "--soft must be one of"),
         (("RUN", "--task-col", "task"), "give --items FILE"),
-        (("RUN", "-o", "nowhere"), "nowhere is not a folder"),
         (("RUN", "--level", "2"), "level"),
-        (("RUN", "--bootstrap", "0"), "n_replicates must be a whole number of at least 1"),
+        (("RUN", "--n-bootstrap", "0"), "n_bootstrap must be a whole number of at least 1"),
         (("RUN", "--k", "0"), "k must be a whole number"),
     ],
 )

@@ -16,13 +16,11 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.evaluation import Evaluation
     from softgold.experts import ReleasedLabels
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["register", "write_evaluation"]
+__all__ = ["register"]
 
-FILES = ("metrics.csv", "evaluation.json")
 STEPS = 1000
 
 
@@ -105,6 +103,8 @@ def evaluate(
     from softgold.evaluation import evaluate as run_evaluation
     from softgold.evaluation.metrics import LENGTHS
     from softgold.readers import read_scores
+    from softgold.runs import write_result
+    from softgold.runs.results import plain_result
 
     folder = _check_paths(run, soft_labels, output, force)
     table, column, released = _read_soft(run, soft_labels, soft, item_col)
@@ -116,7 +116,7 @@ def evaluate(
             models,
             soft=column,
             labels=released if labels is None else _read_hard(labels),
-            tasks=_read_tasks(task_col, items, [run, scores.parent], item_col),
+            tasks=_read_tasks(task_col, group_col, items, [run, scores.parent], item_col),
             groups=_read_groups(group_col, items, [run, scores.parent], [soft_path, scores], item_col),
             k=LENGTHS if k is None else k,
             missing=missing,
@@ -129,25 +129,15 @@ def evaluate(
             on_progress=_steps(advance),
         )
     result = replace(result, soft=soft)
-    write_evaluation(result, folder, force=force)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = write_result(result, folder, inputs=[scores], force=force)
     if as_json:
-        print_json(result)
+        print_json(plain_result(result))
     elif not quiet:
         from softgold.cli.evaluation_tables import print_evaluation
 
         print_evaluation(result)
-        say(f"written: {', '.join(str(folder / name) for name in FILES)}")
-
-
-def write_evaluation(result: Evaluation, folder: Path, *, force: bool) -> None:
-    """Write metrics.csv and evaluation.json into a folder, which is made if need be."""
-    from softgold import __version__
-    from softgold.output import update_directory, write_json, write_table
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with update_directory(folder, FILES, force=force) as temporary:
-        write_table(result.to_frame(), temporary / "metrics.csv")
-        write_json({"softgold": __version__, "evaluation": result}, temporary / "evaluation.json")
+        say(f"written: {', '.join(map(str, written))}")
 
 
 def _steps(advance: Callable[[int], None]) -> Callable[[float], None]:
@@ -165,15 +155,17 @@ def _steps(advance: Callable[[int], None]) -> Callable[[float], None]:
 def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None, force: bool) -> Path:
     """Return the folder to write to."""
     from softgold.output import check_target
+    from softgold.runs import open_run
+    from softgold.runs.results import RESULTS
 
     if (run is None) == (soft_labels is None):
         raise UsageError("give a run directory or --soft-labels FILE, one of the two")
-    if run is not None and not (run / "soft_labels.csv").is_file():
-        raise InputError(f"{run} is not a run directory: it has no soft_labels.csv; 'softgold fit' makes one")
+    if run is not None:
+        open_run(run)
     folder = output or run or Path()
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; the results need a folder")
-    for name in FILES:
+    for name in RESULTS["evaluation"].files:
         check_target(folder / name, force=force)
     return folder
 
@@ -182,20 +174,20 @@ def _read_soft(
     run: Path | None, soft_labels: Path | None, soft: str, item: str | None
 ) -> tuple[SoftLabels, str, ReleasedLabels | None]:
     """Return the table, the column of it that serves as soft label, and the released labels of a calibrated run."""
-    from softgold.evaluation import read_labels
     from softgold.evaluation.labels import SOFT_COLUMNS
     from softgold.readers import read_soft_labels
+    from softgold.runs import open_run
 
     if run is None:
         # In a table of another origin any column can be the soft label.
         return read_soft_labels(str(soft_labels), item=item, p=soft), "p", None
     if soft not in SOFT_COLUMNS:
         raise UsageError(f"--soft must be one of {', '.join(SOFT_COLUMNS)} for a run directory; got {soft!r}")
-    file = run / "labels.csv"
-    released = read_labels(file) if file.is_file() else None
+    opened = open_run(run)
+    released = opened.labels if opened.has("labels") else None
     if soft == "p_calibrated" and released is None:
-        raise InputError(f"{run} has no p_calibrated, because it has no labels.csv; 'softgold calibrate' makes both")
-    return read_soft_labels(run / "soft_labels.csv"), soft, released
+        raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
+    return opened.soft_labels, soft, released
 
 
 def _read_hard(path: Path) -> pd.Series:
@@ -210,11 +202,16 @@ def _read_hard(path: Path) -> pd.Series:
     return pd.Series(labels.labels, index=labels.item_ids[labels.item_codes])
 
 
-def _read_tasks(task: str | None, items: Path | None, folders: list[Path | None], item: str | None) -> pd.Series | None:
+def _read_tasks(
+    task: str | None, group: str | None, items: Path | None, folders: list[Path | None], item: str | None
+) -> pd.Series | None:
+    """Read the tasks; a table of items that was given for its groups need not have any."""
     from softgold.evaluation import read_tasks
+    from softgold.readers.sources import open_source
 
     if task is None:
-        return None
+        with_tasks = items is not None and (group is None or "task" in open_source(items).columns)
+        return read_tasks(items, item=item) if items is not None and with_tasks else None
     found = items or next(iter(_items_files(folders)), None)
     if found is None:
         raise UsageError("--task-col needs a table with the tasks: give --items FILE with item and task")

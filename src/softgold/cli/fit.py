@@ -128,11 +128,13 @@ def fit_command(
     check_target(output, force=force, directory=True)
     table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
-    _finish(fitted, table, output, samples=samples, source=votes, force=force)
+    _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:
         print_json(_answer(fitted, output))
     else:
-        say(_summary(fitted, output), quiet=quiet)
+        lines = [line for line in fitted.summary().rows() if line[0] != "warning"]  # warned of already
+        say("\n".join(f"{name}: {text}" for name, text in lines), quiet=quiet)
+        say(f"written: {output}", quiet=quiet)
 
 
 def _share_or_name(prevalence: str | None) -> float | str | None:
@@ -147,8 +149,8 @@ def _fit_with_checkpoints(
     table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, quiet: bool
 ) -> Fit:
     from softgold.models.base import fit
+    from softgold.runs import votes_digest
     from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-    from softgold.runs.storage import votes_digest
 
     path, digest = checkpoint_path(output), votes_digest(table)
     if resume and not path.is_file():
@@ -216,52 +218,21 @@ class _Keeper:
         return True
 
 
-def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None, source: str, force: bool) -> None:
+def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, force: bool) -> None:
     from softgold.runs.checkpoint import checkpoint_path
-    from softgold.runs.storage import save_run
 
     checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
-    save_run(fitted, table, output, samples=samples, source=source, force=force)
+    fitted.save(output, samples=samples, source=source, force=force)
     checkpoint.unlink(missing_ok=True)
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:
-    diagnostics, labels, annotators = fitted.diagnostics, fitted.posterior.soft_labels(), fitted.posterior.annotators()
-    answer = {
+    found = fitted.diagnostics
+    return {
         "run": output,
-        "model": fitted.model,
-        "engine": getattr(fitted.settings, "engine", None),
-        "items": len(labels),
-        "annotators": len(fitted.posterior.annotator_ids),
-        "votes": int(labels.n_votes.sum()),
-        "steps": diagnostics.steps,
-        "converged": diagnostics.converged,
-        "reason": diagnostics.reason,
-        "elbo": diagnostics.elbo[-1] if diagnostics.elbo else None,
-        "learned": diagnostics.learned,
-        "positive_at_half": int((labels.p >= 0.5).sum()),
-        "mean_uncertainty": float(labels.uncertainty.mean()),
-        "components": len(diagnostics.components),
-        "seconds": diagnostics.seconds,
-        "warnings": diagnostics.warnings,
+        **vars(fitted.summary()),
+        "steps": found.steps,
+        "elbo": found.elbo[-1] if found.elbo else None,
+        "learned": found.learned,
+        "components": len(found.components),
     }
-    if "p_adversarial" in annotators:
-        answer["adversarial_annotators"] = int((annotators["p_adversarial"] > 0.95).sum())
-    return answer
-
-
-def _summary(fitted: Fit, output: Path) -> str:
-    answer = _answer(fitted, output)
-    name = answer["model"] if answer["engine"] is None else f"{answer['model']} ({answer['engine']})"
-    size = (
-        f"{name}: {answer['items']:,} items, {answer['annotators']:,} annotators, {answer['votes']:,} votes, "
-        f"{answer['steps']} steps in {answer['seconds']:.1f} s ({answer['reason']})"
-    )
-    positive = (
-        f"positive at p >= 0.5: {answer['positive_at_half']:,} items; expected share of wrong labels there: "
-        f"{answer['mean_uncertainty']:.1%}"
-    )
-    lines = [size, positive]
-    if "adversarial_annotators" in answer:
-        lines.append(f"annotators who are adversarial with probability above 0.95: {answer['adversarial_annotators']}")
-    return "\n".join([*lines, f"written: {output}"])

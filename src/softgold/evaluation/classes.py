@@ -82,7 +82,7 @@ def evaluate_classes(
         >>> net = pd.DataFrame({"item": items, "p_cat": [0.7, 0.4, 0.2, 0.3], "p_dog": [0.3, 0.6, 0.8, 0.7]})
         >>> result = evaluate_classes(labels, {"net": net})
         >>> result.overall.set_index("metric")["value"].round(3).to_dict()
-        {'accuracy': 0.75, 'expected_accuracy': 0.675, 'brier': 0.375, 'log_loss': 0.568}
+        {'accuracy': 0.75, 'expected_accuracy': 0.675, 'brier': 0.38, 'log_loss': 0.562}
         >>> result.per_class.average.table.set_index("metric")["value"].round(3)["auroc"]
         np.float64(1.0)
     """
@@ -217,7 +217,7 @@ def _per_item(p: FloatArray, q: FloatArray, name: str) -> FloatArray:
     soft = p[:, :, None]
     called = q.argmax(axis=1)
     if name == "accuracy":
-        return (called == p.argmax(axis=1)[:, None]).astype(np.float64)
+        return np.asarray(called == p.argmax(axis=1)[:, None], dtype=np.float64)
     if name == "expected_accuracy":
         return np.asarray(np.take_along_axis(p, called, axis=1))
     if name == "brier":

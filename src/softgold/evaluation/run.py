@@ -224,7 +224,7 @@ def _task_notices(task: TaskData, measured: list[Measured], models: tuple[str, .
     if constant.any():
         who = _chosen(models, constant)
         notices.append(Notice("scores", f"the same score for every item, which ranks nothing (AUROC 0.5): {who}"))
-    outside = ((task.scores < 0) | (task.scores > 1)).any(axis=0)
+    outside = np.asarray(((task.scores < 0) | (task.scores > 1)).any(axis=0))
     if outside.any():
         who = _chosen(models, outside)
         notices.append(Notice("scores", f"scores outside [0, 1], so no Brier score, log loss or ECE: {who}"))
