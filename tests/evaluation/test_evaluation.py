@@ -13,8 +13,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from softgold import evaluate, read_scores, read_soft_labels
 from softgold.errors import InputError, UsageError
-from softgold.evaluation import METRICS, Evaluation, read_labels, read_tasks
+from softgold.evaluation import METRICS, Evaluation, read_groups, read_labels, read_tasks
 from softgold.evaluation.measures import ranks
+from softgold.evaluation.words import lead_words, notice_words, swap_words
 from softgold.experts import ReleasedLabels
 from softgold.metrics import (
     annotation_bootstrap,
@@ -31,7 +32,7 @@ from softgold.metrics import (
     wilson_interval,
 )
 from softgold.output import json_text
-from softgold.runs.results import plain_result
+from softgold.runs.results import RESULTS, plain_result, read_result, write_result
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -448,3 +449,184 @@ def test_cardiomegaly_changes_its_winner(real_data: Path) -> None:
     stability = found.average.stability.set_index(["metric", "labels"])["mean_pairwise"]
     assert stability["AUROC", "soft"] > stability["AUROC", "hard"]
     assert stability["AP", "soft"] > stability["AP", "hard"]
+
+
+class TestGroups:
+    """Items of one patient are not independent: bootstraps redraw patients."""
+
+    groups = pd.Series([f"patient{i // 4}" for i in range(N)], index=[f"i{i}" for i in range(N)], name="patient")
+
+    def test_the_resamples_are_those_of_the_groups(self) -> None:
+        found = quick(labels(), scores(), groups=self.groups)
+        codes = np.arange(N) // 4
+        direct = bootstrap_metrics(["soft_auroc"], labels().p, scores().values, groups=codes, n_bootstrap=60, seed=0)
+        rows = found.only.table.set_index("metric").loc["soft_auroc"]
+        np.testing.assert_allclose(rows["low"], direct["soft_auroc"].low, rtol=1e-12)
+        assert (found.settings.group_name, found.settings.n_groups) == ("patient", 60)
+        assert found.settings.redrawn == "the 60 groups (patient)"
+        assert quick(labels(), scores()).settings.redrawn == "the items"
+
+    def test_tasks_redraw_the_same_groups(self) -> None:
+        """With the same items in two tasks the average is the task itself, interval and all."""
+        twice = pd.concat([table().assign(item=table()["item"] + suffix) for suffix in ("|a", "|b")])
+        frame = scores().to_frame()
+        both = pd.concat([frame.assign(item=frame["item"] + suffix) for suffix in ("|a", "|b")])
+        tasks = {item: item[-1] for item in twice["item"]}
+        groups = {item: item[:-2] for item in twice["item"]}
+        joint = quick(twice, both, tasks=tasks, groups=groups)
+        columns = ["value", "low", "high"]
+        rankings = joint.only.table["interval"] == "bootstrap"
+        np.testing.assert_allclose(
+            joint.average.table.loc[rankings, columns], joint.only.table.loc[rankings, columns], rtol=1e-12
+        )
+        apart = quick(twice, both, tasks=tasks)
+        width = [
+            float((part.average.table["high"] - part.average.table["low"])[rankings].mean()) for part in (joint, apart)
+        ]
+        assert width[0] > 1.2 * width[1]
+
+    def test_what_is_refused(self) -> None:
+        with pytest.raises(InputError, match="239 scored items have no group, the first is 'i1'"):
+            quick(labels(), scores(), groups={"i0": "x"})
+        with pytest.raises(InputError, match="belong to one group, 'x': nothing to redraw"):
+            quick(labels(), scores(), groups=dict.fromkeys(labels().item_ids, "x"))
+        with pytest.raises(InputError, match="item 'i0' has two groups"):
+            quick(labels(), scores(), groups=pd.concat([self.groups, self.groups[:1]]))
+
+    def test_reading_them(self) -> None:
+        long = pd.DataFrame({"item": ["x", "x", "y"], "model": ["a", "b", "a"], "patient": [1, 1, 2]})
+        found = read_groups(long, "patient")
+        assert (found.to_dict(), found.name) == ({"x": "1", "y": "2"}, "patient")
+        with pytest.raises(InputError, match=r"row 2, column 'patient': the item 'x' has two groups"):
+            read_groups(long.assign(patient=[1, 3, 2]), "patient")
+
+
+class TestCeilings:
+    def test_worked_by_hand(self) -> None:
+        """p = (1, .5, 0): n+ = n- = 1.5, d = .25, S = 2, so the ceiling of soft AUROC is 2.125 / 2.25."""
+        soft = read_soft_labels(pd.DataFrame({"item": list("abc"), "p": [1, 0.5, 0]}))
+        frame = pd.DataFrame({"item": list("abc"), "best": [0.9, 0.5, 0.1], "flat": 0.5, "worst": [0.1, 0.5, 0.9]})
+        rows = quick(soft, read_scores(frame)).only.table.set_index(["metric", "model"])
+        auroc = rows.loc["soft_auroc"]
+        assert auroc["ceiling"].tolist() == pytest.approx([2.125 / 2.25] * 3)
+        assert auroc["share"].to_dict() == pytest.approx({"best": 1, "flat": 0, "worst": -1})
+        # AP of the labels themselves: 1 * 2/3 + 0.75 * 1/3; chance is the mean label.
+        assert rows.loc[("soft_ap", "best"), "ceiling"] == pytest.approx(2 / 3 + 0.25)
+        assert rows.loc[("soft_ap", "flat"), ["chance", "share"]].tolist() == pytest.approx([0.5, 0])
+        # Brier: the noise of the labels, .25 / 3; the constant 0.5 has 0.25.
+        assert rows.loc[("brier", "flat"), ["chance", "ceiling", "share"]].tolist() == pytest.approx(
+            [0.25, 0.25 / 3, 0]
+        )
+        assert rows.loc[("log_loss", "flat"), ["chance", "ceiling"]].tolist() == pytest.approx(
+            [np.log(2), np.log(2) / 3]
+        )
+        assert rows.loc[["auroc", "balanced_brier"], ["chance", "ceiling", "share"]].isna().all(axis=None)
+
+    def test_the_labels_themselves_are_at_the_ceiling(self) -> None:
+        own = Scores(labels().item_ids, ("self", "other"), np.column_stack([labels().p, scores().values[:, 0]]))
+        found = quick(labels(), own).only.table.set_index(["model", "metric"])
+        shares = found.loc["self"].loc[["soft_auroc", "soft_ap", "soft_precision_at_100", "brier", "log_loss"], "share"]
+        np.testing.assert_allclose(shares, 1, rtol=1e-12)
+        assert (found.loc["other"]["share"].dropna() < 1).all()
+
+    def test_the_average_has_the_mean_ceiling(self) -> None:
+        found = quick(labels(), scores(), tasks=TestTasks.tasks)
+        means = sum(task.table["ceiling"] for task in found.tasks) / 2
+        pd.testing.assert_series_equal(found.average.table["ceiling"], means)
+
+    def test_clear_negatives_that_carry_positive_mass_are_said(self) -> None:
+        """90 items with 0 of 5 votes and p = 0.1 have a mass of 9, as much as 10 items with p = 0.9."""
+        frame = pd.DataFrame({"item": [f"i{i}" for i in range(100)], "p": [0.1] * 90 + [0.9] * 10})
+        votes = frame.assign(n_votes=5, n_positive=[0] * 90 + [5] * 10)
+        noise = np.random.default_rng(0).normal(0, 0.01, 100)
+        values = Scores(pd.Index(frame["item"], dtype="str"), ("good",), (frame["p"] + noise).to_numpy()[:, None])
+        mass = [notice for notice in quick(votes, values).notices if notice.kind == "positive mass"]
+        assert [notice.text[:90] for notice in mass] == [
+            "90 of 100 items are unanimously negative with 5 votes or more, yet their soft labels make u"[:90]
+        ]
+        assert "50% of the positive mass" in mass[0].text
+        few = quick(votes.assign(n_votes=4, n_positive=[0] * 90 + [4] * 10), values)
+        assert not [notice for notice in few.notices if notice.kind == "positive mass"]
+
+
+class TestLeads:
+    def test_a_clear_leader_is_separated(self, result: Evaluation) -> None:
+        lead = result.only.comparisons[0].best_soft
+        assert (lead.models, lead.rivals, lead.closest) == (("north",), (), "south")
+        assert lead.probability == result.only.beats["soft_auroc"][0, 1]
+        assert lead.is_separated
+        assert lead_words(lead, "soft AUROC").startswith("north is first by soft AUROC (ahead of every other model in")
+
+    def test_models_that_are_alike_cannot_be_told_apart(self) -> None:
+        rng = np.random.default_rng(1)
+        values = labels().p[:, None] + rng.normal(0, 0.4, (N, 3))
+        found = quick(labels(), Scores(labels().item_ids, MODELS, values)).only.comparisons[0].best_soft
+        assert not found.is_separated
+        assert found.rivals
+        assert found.probability < 0.975
+        assert "cannot be told apart by AUROC" in lead_words(found, "AUROC")
+
+    def test_two_equal_models_are_a_tie_and_no_swap(self) -> None:
+        values = np.column_stack([scores().values[:, 0], scores().values[:, 0] ** 3, scores().values[:, 1]])
+        found = quick(labels(), Scores(labels().item_ids, MODELS, values)).only.comparisons[0]
+        assert found.best_soft.models == ("north", "south")
+        assert not found.best_soft.is_separated
+        assert found.best_soft.probability == 0
+        assert found.swaps == found.ties == ()
+
+    def test_a_tie_by_one_metric_is_no_swap(self) -> None:
+        """By hard labels x and y are equal (one wrong pair of six each); by soft labels x is better."""
+        soft = read_soft_labels(pd.DataFrame({"item": list("abcde"), "p": [0.9, 0.6, 0.4, 0.2, 0.1]}))
+        frame = pd.DataFrame({"item": list("abcde"), "x": [5, 3, 4, 2, 1], "y": [4, 3, 1, 2, 3.5]})
+        found = quick(soft, read_scores(frame)).only.comparisons[0]
+        hard = [1, 1, 0, 0, 0]
+        assert soft_auroc(hard, frame["x"]) == soft_auroc(hard, frame["y"])
+        assert (found.swaps, found.ties) == ((), (("x", "y"),))
+        assert swap_words(found, "AUROC", "soft AUROC") == (
+            "no two models change places; 1 pair is tied by one of the metrics only"
+        )
+
+    def test_a_swap_that_the_resamples_separate(self) -> None:
+        """x ranks by the hard labels and the reverse of the soft ones inside each class, y the other way round."""
+        rng = np.random.default_rng(2)
+        p = rng.random(2000)
+        hard = (p > 0.5).astype(float)
+        values = np.column_stack([hard + 0.9 * np.abs(1 - hard - p), p + rng.normal(0, 0.05, 2000)])
+        frame = pd.DataFrame({"item": [f"i{i}" for i in range(2000)], "p": p})
+        found = quick(frame, Scores(pd.Index(frame["item"], dtype="str"), ("x", "y"), values)).only.comparisons[0]
+        assert [(swap.first, swap.second, swap.is_separated) for swap in found.swaps] == [("x", "y", True)]
+        assert swap_words(found, "AUROC", "soft AUROC") == (
+            "1 pair changes places by value, x is ahead of y by AUROC (in 100.0 % of the resamples) and behind by "
+            "soft AUROC (in 100.0 %)"
+        )
+
+
+def test_what_concerns_all_tasks_is_said_once() -> None:
+    tasks = pd.Series([f"task{i % 4}" for i in range(N)], index=labels().item_ids)
+    shifted = Scores(scores().item_ids, MODELS, 5 * scores().values)
+    found = quick(read_soft_labels(table()[["item", "p"]]), shifted, tasks=tasks)
+    assert len(found.notices) == len(set(texts(found))) == 2
+    assert all(len(notice.tasks) == 4 for notice in found.notices)
+    assert notice_words(found.notices[0], found) == found.notices[0].text
+    assert notice_words(replace(found.notices[0], tasks=("task1",)), found).endswith("(in task1)")
+
+
+def test_progress_ends_at_one() -> None:
+    for options in ({}, {"n_vote_bootstrap": 0}, {"tasks": TestTasks.tasks, "workers": 2}):
+        told: list[float] = []
+        quick(labels(), scores(), on_progress=told.append, **options)
+        assert told == sorted(told)
+        assert told[-1] == 1
+
+
+def test_it_is_stored_and_read_back_as_the_same_value(tmp_path: Path) -> None:
+    for number, options in enumerate(({}, {"tasks": TestTasks.tasks, "groups": TestGroups.groups})):
+        found = quick(labels(), scores(), **options)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_result(found, folder)
+        again = read_result(folder, RESULTS["evaluation"])
+        assert plain(again) == plain(found)
+        assert again.only.comparisons == found.only.comparisons
+        assert again.settings == found.settings
+        pd.testing.assert_frame_equal(again.only.table, found.only.table)

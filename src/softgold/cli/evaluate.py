@@ -165,8 +165,9 @@ def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None
     folder = output or run or Path()
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; the results need a folder")
-    for name in RESULTS["evaluation"].files:
-        check_target(folder / name, force=force)
+    if folder.is_dir():
+        for name in RESULTS["evaluation"].files:
+            check_target(folder / name, force=force)
     return folder
 
 

@@ -40,6 +40,7 @@ def print_evaluation(result: Evaluation) -> None:
     if result.average is not None:
         console.print(_table(result.average.table, f"average of {len(result.tasks)} tasks"))
         _print_comparisons(result.average)
+    say("share: how far a model is on the way from chance to the ceiling, which the soft labels themselves score")
     for notice in result.notices:
         say(f"note: {notice_words(notice, result)}")
 
@@ -51,55 +52,63 @@ def _headline(task: TaskEvaluation) -> str:
 
 
 def _table(rows: pd.DataFrame, title: str) -> Table:
-    """Lay out one row per model, the best by the first soft metric first, and the ceiling below them."""
+    """Lay out one row per model, the best by the first soft metric first, and the ceiling of soft metrics below."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    table.add_column("model", overflow="fold")
-    metrics = [name for name in SHOWN if (rows["metric"] == name).any()]
-    models = list(dict.fromkeys(rows["model"]))
-    columns, order = {}, {model: float(place) for place, model in enumerate(models)}
-    for name in metrics:
+    table.add_column("model", overflow="fold", min_width=7)
+    cells: dict[str, list[str]] = {model: [] for model in rows["model"]}
+    ceilings: list[str] = []
+    for name in SHOWN:
         own = rows[rows["metric"] == name]
-        table.add_column(own["title"].iloc[0], justify="right", no_wrap=True)
-        columns[name] = dict(zip(own["model"], _cells(own), strict=True))
-        if name == "soft_auroc" or (name == "auroc" and "soft_auroc" not in metrics):
-            order = dict(zip(own["model"], own["rank"].fillna(math.inf), strict=True))
-    for model in sorted(models, key=lambda model: order[model]):
-        table.add_row(escape(model), *(columns[name][model] for name in metrics))
-    ceilings = [rows.loc[rows["metric"] == name, "ceiling"].iloc[0] for name in metrics]
-    if any(not math.isnan(ceiling) for ceiling in ceilings):
+        if own.empty:
+            continue
+        for heading, values, ceiling in _columns(own):
+            table.add_column(heading, justify="right", no_wrap=True)
+            ceilings.append(ceiling)
+            for model, cell in zip(own["model"], values, strict=True):
+                cells[model].append(cell)
+    order = _order(rows)
+    for model in sorted(cells, key=lambda model: order.get(model, math.inf)):
+        table.add_row(escape(model), *cells[model])
+    if any(ceilings):
         table.add_section()
-        table.add_row("[dim]the soft labels themselves[/dim]", *(_ceiling(ceiling) for ceiling in ceilings))
+        table.add_row("ceiling", *ceilings, style="dim")
     return table
 
 
-def _cells(rows: pd.DataFrame) -> list[str]:
-    """Return value, place and interval of each model, and for soft metrics the share of the way to the ceiling."""
+def _columns(rows: pd.DataFrame) -> list[tuple[str, list[str], str]]:
+    """Return heading, cells and ceiling of a metric, and for a soft one the shares of the way to its ceiling."""
     from softgold.evaluation.words import place_names
 
-    places = place_names(rows["rank"].tolist())
     cells = []
-    for place, (_, row) in zip(places, rows.iterrows(), strict=True):
-        if math.isnan(row["value"]):
-            cells.append("-")
-            continue
-        share = "" if math.isnan(row["share"]) else f", {row['share']:.0%} of the way"
-        cells.append(f"{row['value']:.3f} {place:>4}\n[dim]{row['low']:.3f} - {row['high']:.3f}{share}[/dim]")
-    return cells
+    places = place_names(rows["rank"].tolist())
+    for place, value, low, high in zip(places, rows["value"], rows["low"], rows["high"], strict=True):
+        interval = f"[dim]{low:.3f} - {high:.3f}[/dim]"
+        cells.append("-" if math.isnan(value) else f"{value:.3f} {place:>4}\n{interval}")
+    title, ceiling = rows["title"].iloc[0], rows["ceiling"].iloc[0]
+    if math.isnan(ceiling):
+        return [(title, cells, "")]
+    shares = ["-" if math.isnan(share) else f"{100 * share:.0f} %" for share in rows["share"]]
+    return [(title, cells, f"{ceiling:.3f}     "), ("share", shares, "100 %")]
 
 
-def _ceiling(value: float) -> str:
-    return "" if math.isnan(value) else f"[dim]{value:.3f}     [/dim]"
+def _order(rows: pd.DataFrame) -> dict[str, float]:
+    """Return the rank of each model by the first metric of soft AUROC and AUROC that there is."""
+    for name in ("soft_auroc", "auroc"):
+        own = rows[rows["metric"] == name]
+        if not own.empty:
+            return dict(zip(own["model"], own["rank"].fillna(math.inf), strict=True))
+    return {}
 
 
 def _print_comparisons(part: TaskEvaluation | Average) -> None:
-    from softgold.evaluation.words import lead_words, r_squared_words, swap_words
+    from softgold.evaluation.words import both_leads, r_squared_words, swap_words
 
     titles = dict(zip(part.table["metric"], part.table["title"], strict=True))
     for found in part.comparisons:
         if found.ordinary not in SHOWN:
             continue
         ordinary, soft = titles[found.ordinary], titles[found.soft]
-        say(f"{lead_words(found.best_ordinary, ordinary)}; {lead_words(found.best_soft, soft)}")
+        say(both_leads(found, ordinary, soft))
         if found.best_soft.closest:
             square = r_squared_words(found)
             say(f"{ordinary} -> {soft}: {swap_words(found, ordinary, soft)}{'; ' if square else ''}{square}")

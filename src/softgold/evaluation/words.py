@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from softgold.evaluation.result import Evaluation, Lead, Notice, RankComparison, Swap
 
-__all__ = ["lead_words", "list_names", "notice_words", "place_names", "r_squared_words", "swap_words"]
+__all__ = ["both_leads", "lead_words", "list_names", "notice_words", "place_names", "r_squared_words", "swap_words"]
 
 MOST_NAMES = 4
 
@@ -41,11 +41,29 @@ def lead_words(lead: Lead, title: str) -> str:
     first = lead.models[0]
     if not lead.closest:
         return f"{first} is the only model with a value of {title}"
-    share = f"{100 * lead.probability:.1f} % of the resamples"
     if lead.is_separated:
-        return f"{first} is first by {title} (ahead of every other model in at least {share})"
+        return f"{first} is first by {title} (ahead of every other model in {_at_least(lead.probability)})"
     together = list_names((*lead.models, *lead.rivals))
+    share = f"{100 * lead.probability:.1f} % of the resamples"
     return f"{together} cannot be told apart by {title} ({first} is ahead of {lead.closest} in {share})"
+
+
+def both_leads(found: RankComparison, ordinary: str, soft: str) -> str:
+    """Say who is first by an ordinary metric and by its soft twin, in one sentence.
+
+    >>> lead = Lead(("a",), (), "b", 1.0)
+    >>> both_leads(RankComparison("auroc", "soft_auroc", 0.5, lead, lead, (), (), ()), "AUROC", "soft AUROC")
+    'a is first by AUROC and by soft AUROC (ahead of every other model in every resample)'
+    """
+    before, after = found.best_ordinary, found.best_soft
+    if before.is_separated and after.is_separated and before.models == after.models:
+        share = _at_least(min(before.probability, after.probability))
+        return f"{after.models[0]} is first by {ordinary} and by {soft} (ahead of every other model in {share})"
+    return f"{lead_words(before, ordinary)}; {lead_words(after, soft)}"
+
+
+def _at_least(probability: float) -> str:
+    return "every resample" if probability == 1 else f"at least {100 * probability:.1f} % of the resamples"
 
 
 def swap_words(found: RankComparison, ordinary: str, soft: str) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from softgold.evaluation.result import Average, Evaluation, RankComparison, TaskEvaluation
-from softgold.evaluation.words import lead_words, list_names, notice_words, place_names, r_squared_words, swap_words
+from softgold.evaluation.words import both_leads, list_names, notice_words, place_names, r_squared_words, swap_words
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, named, numbers, real
 from softgold.report.plots import Point, paired_bars, scatter, slope
 
@@ -105,10 +105,9 @@ def _panel(name: str | None, part: Part, models: tuple[str, ...]) -> Panel:
 def _headlines(found: RankComparison, title: str) -> list[str]:
     """Say who leads, and who changes places, by one metric and its soft twin."""
     soft = f"soft {title}"
-    first = [lead_words(found.best_ordinary, title), lead_words(found.best_soft, soft)]
     if not found.best_soft.closest:
         return []
-    return [*first, f"from {title} to {soft}, {swap_words(found, title, soft)}"]
+    return [both_leads(found, title, soft), f"from {title} to {soft}, {swap_words(found, title, soft)}"]
 
 
 def _rows(table: pd.DataFrame) -> Rows:
