@@ -571,7 +571,8 @@ class TestLeads:
         found = quick(labels(), Scores(labels().item_ids, MODELS, values)).only.comparisons[0]
         assert found.best_soft.models == ("north", "south")
         assert not found.best_soft.is_separated
-        assert found.best_soft.probability == 0
+        assert found.best_soft.closest == "east"
+        assert lead_words(found.best_soft, "soft AUROC") == "north and south share the first place by soft AUROC"
         assert found.swaps == found.ties == ()
 
     def test_a_tie_by_one_metric_is_no_swap(self) -> None:

@@ -74,8 +74,9 @@ def _lead(places: FloatArray, won: FloatArray, models: tuple[str, ...], needed: 
     others = [at for at in range(len(models)) if at != first[0] and not np.isnan(places[at])]
     if not others:
         return Lead((models[first[0]],), (), "", nan)
-    closest = min(others, key=lambda at: won[first[0], at])
-    rivals = [at for at in others if at not in first and not won[first[0], at] >= needed]
+    behind = [at for at in others if at not in first]
+    closest = min(behind or others, key=lambda at: won[first[0], at])
+    rivals = [at for at in behind if not won[first[0], at] >= needed]
     rivals.sort(key=lambda at: places[at])
     return Lead(
         tuple(models[at] for at in first),

@@ -49,7 +49,8 @@ class Lead:
     Attributes:
         models: The first model by value, or those that share the first place; empty if no model has a value.
         rivals: The other models that the first beats in too few resamples to be told apart from it.
-        closest: The rival or other model that the first beats least often; empty for a single model.
+        closest: The model behind that the first beats least often, or one that shares its place where nobody is behind;
+            empty for a single model.
         probability: Share of the resamples in which the first model is better than `closest`; NaN for a single model.
     """
 

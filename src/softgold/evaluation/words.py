@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 from softgold.evaluation.result import Evaluation, Lead, Notice, RankComparison, Swap
 
-__all__ = ["both_leads", "lead_words", "list_names", "notice_words", "place_names", "r_squared_words", "swap_words"]
+__all__ = [
+    "at_least_words",
+    "both_leads",
+    "lead_words",
+    "list_names",
+    "notice_words",
+    "place_names",
+    "r_squared_words",
+    "swap_words",
+]
 
 MOST_NAMES = 4
 
@@ -35,6 +44,8 @@ def lead_words(lead: Lead, title: str) -> str:
     'a is first by AUROC (ahead of every other model in at least 99.1 % of the resamples)'
     >>> lead_words(Lead(("a",), ("b",), "b", 0.8), "AUROC")
     'a and b cannot be told apart by AUROC (a is ahead of b in 80.0 % of the resamples)'
+    >>> lead_words(Lead(("a", "b"), (), "c", 1.0), "AUROC")
+    'a and b share the first place by AUROC'
     """
     if not lead.models:
         return f"no model has a value of {title}"
@@ -42,9 +53,12 @@ def lead_words(lead: Lead, title: str) -> str:
     if not lead.closest:
         return f"{first} is the only model with a value of {title}"
     if lead.is_separated:
-        return f"{first} is first by {title} (ahead of every other model in {_at_least(lead.probability)})"
-    together = list_names((*lead.models, *lead.rivals))
+        return f"{first} is first by {title} (ahead of every other model in {at_least_words(lead.probability)})"
     share = f"{100 * lead.probability:.1f} % of the resamples"
+    if len(lead.models) > 1:
+        rivals = f" and cannot be told apart from {list_names(lead.rivals)}" if lead.rivals else ""
+        return f"{list_names(lead.models)} share the first place by {title}{rivals}"
+    together = list_names((*lead.models, *lead.rivals))
     return f"{together} cannot be told apart by {title} ({first} is ahead of {lead.closest} in {share})"
 
 
@@ -57,12 +71,13 @@ def both_leads(found: RankComparison, ordinary: str, soft: str) -> str:
     """
     before, after = found.best_ordinary, found.best_soft
     if before.is_separated and after.is_separated and before.models == after.models:
-        share = _at_least(min(before.probability, after.probability))
+        share = at_least_words(min(before.probability, after.probability))
         return f"{after.models[0]} is first by {ordinary} and by {soft} (ahead of every other model in {share})"
     return f"{lead_words(before, ordinary)}; {lead_words(after, soft)}"
 
 
-def _at_least(probability: float) -> str:
+def at_least_words(probability: float) -> str:
+    """Say in how many resamples something holds, given the smallest share."""
     return "every resample" if probability == 1 else f"at least {100 * probability:.1f} % of the resamples"
 
 

@@ -10,7 +10,15 @@ import pandas as pd
 from markupsafe import Markup
 
 from softgold.evaluation.result import Average, Evaluation, RankComparison, TaskEvaluation
-from softgold.evaluation.words import both_leads, list_names, notice_words, place_names, r_squared_words, swap_words
+from softgold.evaluation.words import (
+    at_least_words,
+    both_leads,
+    list_names,
+    notice_words,
+    place_names,
+    r_squared_words,
+    swap_words,
+)
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, named, numbers, real
 from softgold.report.plots import Point, paired_bars, scatter, slope
 
@@ -75,7 +83,7 @@ def leading_words(evaluation: Evaluation) -> tuple[str, str, str] | None:
         together = (*soft.models, *soft.rivals)
         words = f"{list_names([_short(model) for model in together])} cannot be told apart"
         return f"{len(together)} models", "share the lead by soft AUROC", words
-    share = f"ahead of every other in at least {100 * soft.probability:.1f} % of the resamples"
+    share = f"ahead of every other in {at_least_words(soft.probability)}"
     same = ordinary.is_separated and ordinary.models == soft.models
     other = f"; ordinary AUROC puts {_short(ordinary.models[0])} first" if ordinary.is_separated and not same else ""
     return _short(soft.models[0]), "first by soft AUROC", share + ("; also by ordinary AUROC" if same else other)
@@ -223,10 +231,10 @@ def _metric_tables(kind: str, table: pd.DataFrame, rows: Rows, models: tuple[str
     words = "With intervals; the best value of each column is in bold."
     if kind == "soft":
         ceilings = own.drop_duplicates("metric")["ceiling"].tolist()
-        cells.append((Cell("the soft labels themselves"), *(real(ceiling) for ceiling in ceilings)))
+        cells.append((Cell("ceiling"), *(real(ceiling) for ceiling in ceilings)))
         words += (
-            " The last row is what the soft labels themselves would score, and the percentage in a cell how far a "
-            "model is on the way from chance to there."
+            " The ceiling is what the soft labels themselves would score; a percentage says how far a model is on the "
+            "way from chance to there."
         )
         if "brier" in titles:
             words += " Brier, log loss and ECE are losses of predicted probabilities: less is better."

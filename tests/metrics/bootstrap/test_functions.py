@@ -380,10 +380,8 @@ def test_groups_are_drawn_whole():
 
 
 def test_drawn_groups_keep_their_items_together():
-    groups = np.array([3, 0, 3, 1, 0, 3])
-    weight = (
-        ItemPlan((np.zeros(6),), np.unique(groups, return_inverse=True)[1]).draw(np.random.default_rng(0), 50).weight
-    )
+    found, codes = np.unique([3, 0, 3, 1, 0, 3], return_inverse=True)
+    weight = ItemPlan((np.zeros(6),), codes, len(found)).draw(np.random.default_rng(0), 50).weight
     assert (weight[[0, 2, 5]] == weight[0]).all()
     assert (weight[[1, 4]] == weight[1]).all()
     assert (weight[[0, 1, 3]].sum(axis=0) == 3).all()

@@ -44,14 +44,19 @@ class FixedLabels:
 
 @dataclass(frozen=True, eq=False)
 class DrawnLabels:
-    """Labels that differ between resamples: `positive` (n, C) out of `out_of` (n,) votes; one vote for hard labels."""
+    """Labels that differ between resamples: `positive` (n, C) out of `out_of` (n,) votes, or of (1,) for all items."""
 
     positive: Counts
     out_of: FloatArray
 
     def take(self, items: NDArray[np.intp]) -> FloatArray:
         """Return the labels of some items, shape (len(items), C)."""
-        return np.asarray(self.positive.take(items, axis=0) / self.out_of[items][:, None])
+        labels = self.positive.take(items, axis=0).astype(np.float64)
+        if len(self.out_of) > 1:
+            labels /= self.out_of[items][:, None]
+        elif self.out_of[0] != 1:
+            labels /= self.out_of[0]
+        return labels
 
     def columns(self, start: int, stop: int) -> DrawnLabels:
         """Return the labels of some resamples."""
@@ -77,7 +82,7 @@ class Draw:
         """Build from one row per resample: weights and hard labels, shape (C, n), or (1, n) where all share them."""
         count = max(len(weight), len(labels))
         positive = np.broadcast_to(labels, (count, labels.shape[1])).T.astype(np.uint8)
-        drawn = DrawnLabels(np.ascontiguousarray(positive), np.ones(labels.shape[1]))
+        drawn = DrawnLabels(np.ascontiguousarray(positive), np.ones(1))
         return cls(np.ascontiguousarray(weight.T), (drawn,), count)
 
     def columns(self, start: int, stop: int) -> Draw:
@@ -255,7 +260,7 @@ class VotePlan:
         # 2 c > n exactly when c > n // 2, and 2 c >= n exactly when c > (n - 1) // 2.
         most_negative = (self.n_votes if rule == ">" else self.n_votes - 1) // 2
         hard = counts > most_negative[:, None].astype(counts.dtype)
-        return DrawnLabels(hard.astype(np.uint8), np.ones(self.n_items))
+        return DrawnLabels(hard.astype(np.uint8), np.ones(1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,13 @@ class Predictions:
 
     Attributes:
         predicted: The probabilities, shape (n,).
-        if_positive: Losses of an item if it is positive, shape (3, n): squared, logarithmic where finite, and 1 where
-            the logarithmic loss is infinite.
-        if_negative: The same if it is negative.
+        losses: Losses of each item if it is positive and if it is negative, shape (2, 3, n): squared, logarithmic where
+            finite, and 1 where the logarithmic loss is infinite.
         bins: For each chunk of items, the matrix that adds them up to bins of equal width.
     """
 
     predicted: FloatArray
-    if_positive: FloatArray
-    if_negative: FloatArray
+    losses: FloatArray
     bins: tuple[csr_array, ...]
 
 
@@ -51,8 +49,8 @@ class ScoreSums:
         weight: Total weight, shape (C,).
         positive: Total weight of positives, shape (C,).
         negative: Total weight of negatives, shape (C,).
-        loss_positive: Sum of `Predictions.if_positive` over positives, shape (3, C).
-        loss_negative: Sum of `Predictions.if_negative` over negatives, shape (3, C).
+        loss_positive: Sum of `Predictions.losses` over positives, shape (3, C).
+        loss_negative: Sum of `Predictions.losses` over negatives, shape (3, C).
         excess: Sum of prediction minus label in each bin, shape (bins, C).
     """
 
@@ -84,12 +82,12 @@ class ScoreSums:
 
 def predictions(predicted: FloatArray) -> Predictions:
     """Prepare the probabilities of one model."""
-    positive, negative = (1 - predicted) ** 2, predicted**2
+    positive = _losses((1 - predicted) ** 2, np.negative(xlogy(1.0, predicted)))
+    negative = _losses(predicted**2, np.negative(xlog1py(1.0, -predicted)))
     bins = width_bins(predicted, N_BINS)
     return Predictions(
         predicted,
-        _losses(positive, np.negative(xlogy(1.0, predicted))),
-        _losses(negative, np.negative(xlog1py(1.0, -predicted))),
+        np.stack([positive, negative]),
         tuple(_bin_matrix(bins[start : start + ITEMS_AT_ONCE]) for start in range(0, len(bins), ITEMS_AT_ONCE)),
     )
 
@@ -110,16 +108,29 @@ def score_sums(models: tuple[Predictions, ...], draw: Draw, which: int) -> tuple
     excess = np.zeros((len(models), N_BINS, count))
     totals = np.zeros((3, count))
     for chunk, start in enumerate(range(0, n_items, ITEMS_AT_ONCE)):
-        items = np.arange(start, min(start + ITEMS_AT_ONCE, n_items))
-        weights = draw.weight[items].astype(np.float64)
-        positives = weights * draw.labels[which].take(items)
-        negatives = weights - positives
-        totals += [np.broadcast_to(part.sum(axis=0), (count,)) for part in (weights, positives, negatives)]
+        part = slice(start, min(start + ITEMS_AT_ONCE, n_items))
+        weights = draw.weight[part].astype(np.float64)
+        labels = draw.labels[which].take(np.arange(part.start, part.stop))
+        classes = _by_class(weights, labels)
+        totals[0] += weights.sum(axis=0)
+        for side, (values, share) in enumerate(classes):
+            totals[1 + side] += (share @ values)[0]
         for at, model in enumerate(models):
-            losses[at, 0] += model.if_positive[:, items] @ positives
-            losses[at, 1] += model.if_negative[:, items] @ negatives
-            excess[at] += model.bins[chunk] @ (weights * model.predicted[items][:, None] - positives)
+            for side, (values, share) in enumerate(classes):
+                losses[at, side] += (model.losses[side, :, part] * share) @ values
+            excess[at] += model.bins[chunk] @ (weights * (model.predicted[part, None] - labels))
     weight, positive, negative = totals
     return tuple(
         ScoreSums(weight, positive, negative, losses[at, 0], losses[at, 1], excess[at]) for at in range(len(models))
     )
+
+
+def _by_class(weights: FloatArray, labels: FloatArray) -> tuple[tuple[FloatArray, FloatArray], ...]:
+    """Return weights of positives and of negatives, each with the shares (1, n) that losses are to be multiplied by.
+
+    Labels that no resample changes are such shares, which saves a product with every weight.
+    """
+    if labels.shape[1] == 1:
+        return (weights, labels.T), (weights, 1 - labels.T)
+    positives, whole = weights * labels, np.ones((1, len(labels)))
+    return (positives, whole), (weights - positives, whole)

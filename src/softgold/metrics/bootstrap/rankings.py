@@ -135,7 +135,8 @@ def ranking_sums(ranked: RankedItems, draw: Draw, which: tuple[int, ...], longes
         weight, positives = _load(pieces, draw, which, ranked.steps)
         weight_sums = _running(weight, weight_before)
         weight_before = weight_sums[-1, -1]
-        middle = np.broadcast_to(weight_sums - weight / 2, (*weight.shape[:2], draw.n_resamples))
+        weight /= 2
+        middle = np.broadcast_to(np.subtract(weight_sums, weight, out=weight), (*weight.shape[:2], draw.n_resamples))
         for at, gain in enumerate(positives):
             gain_sums = _running(gain, before[at])
             before[at] = gain_sums[-1, -1]
@@ -154,7 +155,9 @@ def _load(
     weights, positives = [], []
     for piece in pieces:
         weight = draw.weight.take(piece.items, axis=0).astype(np.float64)
-        gains = [weight * draw.labels[at].take(piece.items) for at in which]
+        labels = [draw.labels[at].take(piece.items) for at in which]
+        # Where only votes are redrawn, every weight is 1.
+        gains = labels if weight.shape[1] == 1 and (weight == 1).all() else [weight * label for label in labels]
         weights.append(piece.add_up(weight))
         positives.append([piece.add_up(gain) for gain in gains])
     shape = (steps, SEGMENTS, -1)
