@@ -305,9 +305,9 @@ test labels of CheXpert and the public predictions of ten models from its leader
 {summary}
 
 **Who leads.** In brackets: how many other models cannot be told apart from the first, because it is ahead of them in
-fewer than {needed:g} % of the resamples, and the share of resamples in which it is ahead of the closest. "Told apart" are
-pairs that change places with both models separated before and after. Some models give identical scores on some findings
-(=).
+fewer than {needed:g} % of the resamples, and the share of resamples in which it is ahead of the closest. "Told apart"
+are pairs that change places with both models separated before and after. Some models give identical scores on some
+findings (=).
 
 {changes}
 
