@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from markupsafe import Markup
@@ -65,7 +65,9 @@ def model_section(evaluation: Evaluation) -> Section:
     notes = tuple(notice_words(notice, evaluation) for notice in evaluation.notices)
     if count > MOST_TASKS:
         notes = (f"{MOST_TASKS} of {count} tasks are shown here; all are in metrics.csv", *notes)
-    return Section("models", "Models", words, (*panels, Panel(notes=notes)) if notes else panels)
+    if notes:
+        panels = (replace(panels[0], notes=notes),) if len(panels) == 1 else (*panels, Panel(notes=notes))
+    return Section("models", "Models", words, panels)
 
 
 def leading_words(evaluation: Evaluation) -> tuple[str, str, str] | None:
