@@ -62,7 +62,7 @@ def _run_sections(run: Run) -> tuple[Section, ...]:
     if run.has("calibration"):
         sections.append(expert_section(to_jsonable(run.calibration.to_dict())))
     if run.has("evaluation"):
-        sections.append(model_section(to_jsonable(run.evaluation.to_dict())))
+        sections.append(model_section(run.evaluation))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(next_section(run))
@@ -86,9 +86,9 @@ def _run_tiles(run: Run) -> tuple[Tile, ...]:
         words = f"{span}; {found.after.positives:,} positives"
         tiles.append(Tile(f"{found.threshold:.3f}", "experts' threshold", words))
     if run.has("evaluation"):
-        leading = leading_words(to_jsonable(run.evaluation.to_dict()))
+        leading = leading_words(run.evaluation)
         if leading is not None:
-            tiles.append(Tile(leading[0], "first by soft AUROC", leading[1]))
+            tiles.append(Tile(*leading))
     return tuple(tiles)
 
 
