@@ -12,22 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
     AsJson,
-    Duplicates,
     Force,
-    Format,
-    ItemColumn,
     MaxBytes,
-    Positive,
-    Question,
     Quiet,
-    VoteColumn,
     Votes,
-    Wide,
     print_json,
     say,
 )
+from softgold.cli.fit_study import fit_study, study_lines
+from softgold.cli.reading import ReadingOptions, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +35,7 @@ CHECKPOINT_SECONDS = 2.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("fit")(fit_command)
+    app.command("fit")(with_reading_options(fit_command))
 
 
 def fit_command(
@@ -93,14 +87,8 @@ def fit_command(
         float | None, typer.Option("--difficulty-scale", help="glad: spread of the difficulties, fixed at this.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    *,
+    reading: ReadingOptions,
     max_bytes: MaxBytes = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -110,11 +98,13 @@ def fit_command(
 
     RUN gets soft_labels.csv, annotators.csv, posterior.npz, votes.parquet and run.json, all of them or none. An
     interrupted fit leaves a checkpoint beside RUN; --resume goes on from it.
+
+    Several questions (a task column) and several classes (more than two values) are each fitted by themselves; RUN then
+    has a folder for each below tasks/, and tables of all on top.
     """
     from softgold.checks import check_positive_int
     from softgold.models.base import find_model
     from softgold.output import check_target
-    from softgold.readers import read_votes
 
     given = {
         "engine": engine,
@@ -134,25 +124,25 @@ def fit_command(
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
-    table = read_votes(
-        votes,
-        item=item_col,
-        annotator=annotator_col,
-        vote=vote_col,
-        wide=wide,
-        duplicates=duplicates,
-        format=format,
-        question=question,
-        positive=positive,
-        max_bytes=max_bytes,
-    )
-    say(table.origin, quiet=quiet or not table.origin)
+    study = reading.read_study(votes, quiet=quiet, max_bytes=max_bytes)
+    if study.kind != "single":
+        flags = {"resume": resume, "force": force, "quiet": quiet}
+        fits = fit_study(study, chosen, settings, output, samples=samples, source=votes, **flags)
+        if as_json:
+            tasks = {name: fit.summary() for name, fit in fits.items()}
+            print_json({"run": output, "kind": study.kind, "tasks": tasks})
+        else:
+            say("\n".join([*study_lines(fits), f"written: {output}"]), quiet=quiet)
+        return
+    table = study.only
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
-    _finish(fitted, table, output, samples=samples, source=votes, force=force)
+    _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:
         print_json(_answer(fitted, output))
     else:
-        say(_summary(fitted, output), quiet=quiet)
+        lines = [line for line in fitted.summary().rows() if line[0] != "warning"]  # warned of already
+        say("\n".join(f"{name}: {text}" for name, text in lines), quiet=quiet)
+        say(f"written: {output}", quiet=quiet)
 
 
 def _share_or_name(prevalence: str | None) -> float | str | None:
@@ -167,8 +157,8 @@ def _fit_with_checkpoints(
     table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, quiet: bool
 ) -> Fit:
     from softgold.models.base import fit
+    from softgold.runs import votes_digest
     from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-    from softgold.runs.storage import votes_digest
 
     path, digest = checkpoint_path(output), votes_digest(table)
     if resume and not path.is_file():
@@ -236,52 +226,21 @@ class _Keeper:
         return True
 
 
-def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None, source: str, force: bool) -> None:
+def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, force: bool) -> None:
     from softgold.runs.checkpoint import checkpoint_path
-    from softgold.runs.storage import save_run
 
     checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
-    save_run(fitted, table, output, samples=samples, source=source, force=force)
+    fitted.save(output, samples=samples, source=source, force=force)
     checkpoint.unlink(missing_ok=True)
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:
-    diagnostics, labels, annotators = fitted.diagnostics, fitted.posterior.soft_labels(), fitted.posterior.annotators()
-    answer = {
+    found = fitted.diagnostics
+    return {
         "run": output,
-        "model": fitted.model,
-        "engine": getattr(fitted.settings, "engine", None),
-        "items": len(labels),
-        "annotators": len(fitted.posterior.annotator_ids),
-        "votes": int(labels.n_votes.sum()),
-        "steps": diagnostics.steps,
-        "converged": diagnostics.converged,
-        "reason": diagnostics.reason,
-        "elbo": diagnostics.elbo[-1] if diagnostics.elbo else None,
-        "learned": diagnostics.learned,
-        "positive_at_half": int((labels.p >= 0.5).sum()),
-        "mean_uncertainty": float(labels.uncertainty.mean()),
-        "components": len(diagnostics.components),
-        "seconds": diagnostics.seconds,
-        "warnings": diagnostics.warnings,
+        **vars(fitted.summary()),
+        "steps": found.steps,
+        "elbo": found.elbo[-1] if found.elbo else None,
+        "learned": found.learned,
+        "components": len(found.components),
     }
-    if "p_adversarial" in annotators:
-        answer["adversarial_annotators"] = int((annotators["p_adversarial"] > 0.95).sum())
-    return answer
-
-
-def _summary(fitted: Fit, output: Path) -> str:
-    answer = _answer(fitted, output)
-    name = answer["model"] if answer["engine"] is None else f"{answer['model']} ({answer['engine']})"
-    size = (
-        f"{name}: {answer['items']:,} items, {answer['annotators']:,} annotators, {answer['votes']:,} votes, "
-        f"{answer['steps']} steps in {answer['seconds']:.1f} s ({answer['reason']})"
-    )
-    positive = (
-        f"positive at p >= 0.5: {answer['positive_at_half']:,} items; expected share of wrong labels there: "
-        f"{answer['mean_uncertainty']:.1%}"
-    )
-    lines = [size, positive]
-    if "adversarial_annotators" in answer:
-        lines.append(f"annotators who are adversarial with probability above 0.95: {answer['adversarial_annotators']}")
-    return "\n".join([*lines, f"written: {output}"])

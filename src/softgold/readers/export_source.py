@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from softgold.errors import InputError
+from softgold.readers.base import Source
 from softgold.readers.exports.base import Export
 from softgold.readers.exports.questions import select_question
 
-__all__ = ["ExportSource", "no_votes"]
+__all__ = ["ExportSource", "no_votes", "origin_of"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class ExportSource:
     def where(self, row: int) -> str:
         """Say which answer it is, counted from 1."""
         return f"answer {row + 1}"
+
+
+def origin_of(source: Source) -> str:
+    """Say what export a source is, and what it has; empty for a plain table."""
+    return source.found if isinstance(source, ExportSource) else ""
 
 
 def no_votes(export: Export) -> InputError:
