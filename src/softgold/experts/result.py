@@ -65,11 +65,12 @@ class ReleasedLabels:
         >>> ReleasedLabels.from_frame(frame).to_frame().equals(frame.astype({"label": "int8"}))
         True
         """
-        names = ("p", "p_calibrated", "p_calibrated_lo", "p_calibrated_hi")
-        p, mapped, low, high = (frame[name].to_numpy(dtype=np.float64) for name in names)
+        names = ("label", "p", "p_calibrated", "p_calibrated_lo", "p_calibrated_hi", "threshold")
+        label, p, mapped, low, high, threshold = (frame[name].to_numpy(dtype=np.float64) for name in names)
+        if not np.isin(label, (0, 1)).all():
+            raise ValueError("a label is neither 0 nor 1")
         item_ids: pd.Index[str] = pd.Index(frame["item"])
-        label = frame["label"].to_numpy(dtype=np.int8)
-        return cls(item_ids, label, p, mapped, float(frame["threshold"].iloc[0]), low, high)
+        return cls(item_ids, label.astype(np.int8), p, mapped, float(threshold[0]), low, high)
 
 
 @dataclass(frozen=True, eq=False)
