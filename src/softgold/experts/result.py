@@ -30,8 +30,8 @@ class ReleasedLabels:
         p: Soft labels, shape (I,).
         p_calibrated: Soft labels mapped to the experts' rate, shape (I,).
         threshold: The threshold.
-        p_calibrated_lo: Lower end of the credible band of p_calibrated, shape (I,).
-        p_calibrated_hi: Upper end, shape (I,).
+        p_calibrated_lo: Lower end of the credible band of p_calibrated, shape (I,); None in tables made elsewhere.
+        p_calibrated_hi: Upper end, likewise.
     """
 
     item_ids: pd.Index[str]
@@ -39,19 +39,20 @@ class ReleasedLabels:
     p: FloatArray
     p_calibrated: FloatArray
     threshold: float
-    p_calibrated_lo: FloatArray
-    p_calibrated_hi: FloatArray
+    p_calibrated_lo: FloatArray | None = None
+    p_calibrated_hi: FloatArray | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return `labels.csv`: `item, label, p, p_calibrated, p_calibrated_lo, p_calibrated_hi, threshold`."""
+        nothing = np.full(len(self.p), np.nan)
         return pd.DataFrame(
             {
                 "item": self.item_ids,
                 "label": self.label,
                 "p": self.p,
                 "p_calibrated": self.p_calibrated,
-                "p_calibrated_lo": self.p_calibrated_lo,
-                "p_calibrated_hi": self.p_calibrated_hi,
+                "p_calibrated_lo": nothing if self.p_calibrated_lo is None else self.p_calibrated_lo,
+                "p_calibrated_hi": nothing if self.p_calibrated_hi is None else self.p_calibrated_hi,
                 "threshold": self.threshold,
             }
         )
@@ -65,12 +66,18 @@ class ReleasedLabels:
         >>> ReleasedLabels.from_frame(frame).to_frame().equals(frame.astype({"label": "int8"}))
         True
         """
-        names = ("label", "p", "p_calibrated", "p_calibrated_lo", "p_calibrated_hi", "threshold")
-        label, p, mapped, low, high, threshold = (frame[name].to_numpy(dtype=np.float64) for name in names)
-        if not np.isin(label, (0, 1)).all():
+        numbers = {str(name): frame[name].to_numpy(dtype=np.float64) for name in frame.columns if name != "item"}
+        if not np.isin(numbers["label"], (0, 1)).all():
             raise ValueError("a label is neither 0 nor 1")
-        item_ids: pd.Index[str] = pd.Index(frame["item"])
-        return cls(item_ids, label.astype(np.int8), p, mapped, float(threshold[0]), low, high)
+        return cls(
+            item_ids=pd.Index(frame["item"]),
+            label=numbers["label"].astype(np.int8),
+            p=numbers["p"],
+            p_calibrated=numbers["p_calibrated"],
+            threshold=float(numbers["threshold"][0]),
+            p_calibrated_lo=numbers.get("p_calibrated_lo"),
+            p_calibrated_hi=numbers.get("p_calibrated_hi"),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from softgold.output import PathLike, atomic_file, to_jsonable
 from softgold.report.blocks import Section, Tile
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary, read_convergence
-from softgold.report.expert_section import expert_section
+from softgold.report.expert_section import expert_section, expert_tile
 from softgold.report.label_sections import (
     adversaries,
     annotator_section,
@@ -110,7 +110,7 @@ def _run_sections(run: Run) -> list[Section]:
     if run.has("fit"):
         sections.append(fit_section(run.fit))
     if run.has("calibration"):
-        sections.append(_built(expert_section, to_jsonable(run.calibration.to_dict()), "calibration.json"))
+        sections.append(_built(expert_section, run.calibration, "calibration.json"))
     if run.has("evaluation"):
         sections.append(_built(model_section, to_jsonable(run.evaluation.to_dict()), "evaluation.json"))
     return sections
@@ -137,9 +137,7 @@ def _run_tiles(run: Run) -> list[Tile]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        after = run.calibration.after
-        words = f"{after.positives:,} positives, {after.agreement:.1%} agreement with experts"
-        tiles.append(Tile(f"{run.calibration.threshold:.3f}", "experts' threshold", words))
+        tiles.append(expert_tile(run.calibration))
     if run.has("evaluation"):
         leading = _built(leading_words, to_jsonable(run.evaluation.to_dict()), "evaluation.json")
         if leading is not None:
