@@ -107,7 +107,7 @@ def calibrate(
         ...                         "answer": np.where(np.tile(p, 2) > 0.72, "yes", "no")})
         >>> result = calibrate(soft, answers, n_bootstrap=100)
         >>> round(result.threshold, 2), result.after.positives, result.interval("panel").is_point
-        (0.72, 113, True)
+        (0.72, 114, True)
     """
     check_positive_int(n_bootstrap, "n_bootstrap", minimum=2)
     check_positive_int(seed, "seed", minimum=0)

@@ -18,8 +18,9 @@ from softgold.checks import FloatArray
 
 __all__ = ["EPSILON", "INTERCEPT_SD", "LOG_SLOPE_SD", "NEVER", "LogitMap", "effective_weight", "fit_logit_maps"]
 
-EPSILON = 1e-6
-"""Soft labels are kept this far from 0 and 1 before their logit or their log loss is taken."""
+EPSILON = 1e-3
+"""Soft labels are kept this far from 0 and 1 before their logit is taken: the 0 and 1 of a share of three votes would
+otherwise decide the slope alone."""
 INTERCEPT_SD = 1.0
 LOG_SLOPE_SD = 0.5
 NEVER = float(np.nextafter(1.0, 2.0))

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_expit
+from scipy.special import log_expit, logit
 
 from softgold.checks import (
     FloatArray,
@@ -30,6 +30,8 @@ __all__ = ["MIN_PER_CLASS", "IsotonicMap", "MapChoice", "MapLosses", "MapName", 
 MIN_PER_CLASS = 10
 """Expert positives and negatives that the isotonic map needs, each."""
 ISOTONIC_RESAMPLES = 200
+# Soft labels are kept this far from 0 and 1 before their own log loss is taken.
+SMALLEST_P = 1e-6
 # A difference from p counts as more than noise beyond this many standard errors.
 NOISE = 1.96
 
@@ -126,7 +128,9 @@ class SoftMapFit:
         return self.log_loss.of(self.name) < self.log_loss.p
 
     def apply(self, p: ArrayLike) -> FloatArray:
-        """Return p_calibrated, same shape as p."""
+        """Return p_calibrated, same shape as p; p itself without labels."""
+        if not self.n_positive + self.n_negative:
+            return np.array(p, dtype=np.float64)
         return self.logit.apply(p) if self._isotonic is None else self._isotonic.apply(p)
 
     def band(self, p: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -169,7 +173,7 @@ def fit_soft_map(
         >>> overconfident = 1 / (1 + np.exp(-3 * np.log(honest / (1 - honest))))
         >>> fit = fit_soft_map(overconfident, labels)
         >>> round(fit.logit.slope, 2), fit.improves
-        (0.34, True)
+        (0.36, True)
     """
     check_choice(method, get_args(MapChoice), "method")
     check_positive_int(seed, "seed", minimum=0)
@@ -253,7 +257,7 @@ def _losses(p: FloatArray, targets: FloatArray, weights: FloatArray, seed: int) 
     """Cross-validate the maps on the same folds, so that their losses compare."""
     masks = fold_masks(targets, seed)
     unknown = np.full(len(p), np.nan)
-    by_p, by_logit, by_isotonic = -_terms(log_odds(p), targets), unknown, unknown
+    by_p, by_logit, by_isotonic = -_terms(logit(np.clip(p, SMALLEST_P, 1 - SMALLEST_P)), targets), unknown, unknown
     if len(masks):
         seen = effective_weight(np.where(masks, 0.0, weights), (~masks).astype(np.float64))
         theta, _ = fit_logit_maps(p, np.broadcast_to(targets, masks.shape), seen)
