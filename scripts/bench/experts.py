@@ -2,11 +2,11 @@
 
     python scripts/bench/experts.py DIR [--draws 20] [--json FILE]
 
-DIR holds one folder per data set with `votes.csv` (item, annotator, vote) and `truth.csv` (item, label). Soft labels are
-those of the `coordinate` engine on all votes; items without a truth are left out. For every budget and every draw a sheet
-is drawn ("neyman", ours, and "paper", 20 rank bins), its items get their true label, and every rule chooses a threshold.
-A folder with `items.csv` (item, task) is also taken one task at a time: a threshold from a random half of the truth is
-judged on the other half.
+DIR holds one folder per data set with `votes.csv` (item, annotator, vote) and `truth.csv` (item, label). Soft labels
+are those of the `coordinate` engine on all votes; items without a truth are left out. For every budget and every draw
+a sheet is drawn ("neyman", ours, and "paper", 20 rank bins), its items get their true label, and every rule chooses a
+threshold. A folder with `items.csv` (item, task) is also taken one task at a time: a threshold from a random half of
+the truth is judged on the other half.
 """
 
 from __future__ import annotations

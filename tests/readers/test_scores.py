@@ -29,7 +29,7 @@ def test_wide_and_long_are_the_same() -> None:
 
 def test_scores_of_one_model() -> None:
     assert read_scores(WIDE).of("tree").tolist() == [-3.0, 2.5]
-    with pytest.raises(UsageError, match="there is no model 'forest' in the scores; there are net, tree"):
+    with pytest.raises(UsageError, match="the scores have no model 'forest'; they have net, tree"):
         read_scores(WIDE).of("forest")
 
 

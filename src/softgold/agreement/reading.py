@@ -1,4 +1,4 @@
-"""Reading nominal labels of any number of categories from a table."""
+"""Reader for nominal labels of any number of categories."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def read_nominal(
     wide: bool = False,
     duplicates: Literal["error", "first", "last"] = "error",
 ) -> NominalLabels:
-    """Read labels of any categories, written in any way; only the same text is the same category.
+    """Read labels of any categories; each distinct text is a category.
 
     Args:
         source: As in `softgold.read_votes`: long `item, annotator, vote`, or wide.
-        item: Name of the item column, where it is not one of the common names.
+        item: Name of the item column, if it is not a common one.
         annotator: Name of the annotator column.
-        vote: Name of the column with the categories; an empty cell is no label.
-        wide: The table has one row an item and one column a rater.
-        duplicates: What to do when a rater put an item into different categories.
+        vote: Name of the category column; an empty cell is no label.
+        wide: The table has one row per item and one column per rater.
+        duplicates: What to do if a rater gave an item different labels.
 
     Example:
         >>> frame = pd.DataFrame({"image": ["x", "x"], "rater": ["ann", "bob"], "label": ["cat", "dog"]})

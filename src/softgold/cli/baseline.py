@@ -1,4 +1,4 @@
-"""`softgold baseline`: soft labels without a model."""
+"""`softgold baseline`: majority vote, vote share, mean rating."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Columns:
-    """How to read the table: names of its columns, its shape, and what to do with duplicates."""
+    """Options for reading the table."""
 
     item: str | None
     annotator: str | None
@@ -52,9 +52,9 @@ def register(app: typer.Typer) -> None:
 def baseline(
     votes: Votes,
     output: OptionalOutput = None,
-    method: Annotated[Method, typer.Option("--method", help="Majority, or share of positive votes.")] = "mean",
+    method: Annotated[Method, typer.Option("--method", help="Majority vote, or share of positive votes.")] = "mean",
     tie: Annotated[
-        Tie | None, typer.Option("--tie", help="With majority: add hard labels, ties falling on this side.")
+        Tie | None, typer.Option("--tie", help="With majority: add hard labels; ties get this label.")
     ] = None,
     smoothing: Annotated[
         Pair | None, typer.Option("--smoothing", metavar="A B", help="With mean: a Beta(A, B) prior.")
@@ -65,7 +65,7 @@ def baseline(
     ] = None,
     cut: Annotated[
         float | None,
-        typer.Option("--cut", help="With --scale: add hard labels, 1 where the mean rating is above the cut."),
+        typer.Option("--cut", help="With --scale: add hard labels, 1 above this mean rating."),
     ] = None,
     item_col: ItemColumn = None,
     annotator_col: AnnotatorColumn = None,
@@ -77,7 +77,7 @@ def baseline(
 ) -> None:
     """Compute soft labels by vote share or majority.
 
-    The table has the columns of soft_labels.csv; those of the signed difficulty, b_mean to b_hi, are empty.
+    Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
     from softgold.output import check_target
 
@@ -103,7 +103,7 @@ def _check_options(
     if method != "mean" and (smoothing is not None or scale is not None):
         raise UsageError("--smoothing and --scale go with --method mean")
     if scale is not None and smoothing is not None:
-        raise UsageError("--smoothing is for votes, and --scale says that the table has ratings")
+        raise UsageError("--smoothing works with votes, not with ratings (--scale)")
     if cut is not None and scale is None:
         raise UsageError("--cut goes with --scale LOW HIGH")
 

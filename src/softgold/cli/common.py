@@ -50,10 +50,10 @@ AnnotatorColumn = Annotated[
     str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")
 ]
 VoteColumn = Annotated[str | None, typer.Option("--vote-col", metavar="NAME", help="Column with the votes.")]
-Wide = Annotated[bool, typer.Option("--wide", help="One row an item, one column a rater, blank for no vote.")]
+Wide = Annotated[bool, typer.Option("--wide", help="One row per item, one column per rater, blank for no vote.")]
 Duplicates = Annotated[
     DuplicateChoice,
-    typer.Option("--duplicates", help="What to do when an annotator voted differently on the same item."),
+    typer.Option("--duplicates", help="What to do if an annotator gave an item different votes."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]

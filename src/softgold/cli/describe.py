@@ -1,4 +1,4 @@
-"""`softgold describe`: what is in a vote table."""
+"""`softgold describe`: counts, agreement and problems of a vote table."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def describe(
     duplicates: Duplicates = "error",
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a vote table, and what to be warned of.
+    """Describe a vote table and list problems found.
 
-    Counts, distributions over items and annotators, connected components, and how far the votes agree.
+    Prints counts, votes per item and per annotator, connected components and agreement.
     """
     from softgold.readers import read_votes
 

@@ -50,7 +50,7 @@ def sample_experts(
     from softgold.experts.expectation import expect
     from softgold.experts.sampling import sample_for_experts
     from softgold.experts.sheets import read_context, write_sheet
-    from softgold.output import check_target, write_table
+    from softgold.output import atomic_files, check_target, write_table
     from softgold.readers import read_soft_labels
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
@@ -62,8 +62,9 @@ def sample_experts(
     shown = None if context is None else read_context(context, item=item_col)
     sample = sample_for_experts(soft_labels, budget, scheme=scheme, seed=seed)
     sheet, expected = sample.sheet(shown), expect(sample)
-    write_sheet(sheet, output, force=force)
-    write_table(sample.key(), key, force=force)
+    with atomic_files([key, output], force=force) as (key_file, sheet_file):
+        write_table(sample.key(), key_file)
+        write_sheet(sheet, sheet_file)
     say(f"{len(sample):,} of {len(soft_labels):,} items for the experts: {output}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)
     say(f"{expected.sentence()}", quiet=quiet)

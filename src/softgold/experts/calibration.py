@@ -250,4 +250,4 @@ def _agreement(panel: ExpertPanel, settings: CalibrationSettings) -> Agreement |
     with warnings.catch_warnings():
         # Its notes become notices of the calibration, which are raised once.
         warnings.simplefilter("ignore", DataWarning)
-        return agreement(panel.nominal(), replicates=settings.n_bootstrap, level=settings.level, seed=settings.seed)
+        return agreement(panel.nominal(), n_bootstrap=settings.n_bootstrap, level=settings.level, seed=settings.seed)

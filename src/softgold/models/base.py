@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from typing import Any, Literal, Protocol
@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.checks import check_choice
+from softgold.checks import check_choice, check_positive_int
 from softgold.errors import ConvergenceWarning, DataWarning, InputError, SoftgoldWarning, UsageError, warn
+from softgold.models.summaries import FitSummary
 from softgold.readers import read_votes
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
 __all__ = [
+    "ADVERSARIAL",
     "DEFAULT_MODEL",
     "MODELS",
     "Arrays",
@@ -27,6 +29,7 @@ __all__ = [
     "Diagnostics",
     "Fit",
     "FitState",
+    "FloatArray",
     "Model",
     "Notice",
     "OnProgress",
@@ -40,6 +43,7 @@ FloatArray = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
 
 DEFAULT_MODEL = "two-class"
+ADVERSARIAL = 0.95  # an annotator with a larger probability of being adversarial counts as one
 
 # Every model by name, as "module:attribute"; a model is imported when it is used.
 MODELS: dict[str, str] = {
@@ -68,9 +72,14 @@ class Posterior(ABC):
     def predict(self, votes: VoteTable) -> SoftLabels:
         """Return soft labels of the items of `votes`, known or new, with what was learned held fixed."""
 
-    @abstractmethod
     def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
-        """Return soft labels whose p is the share of posterior draws that are positive."""
+        """Return soft labels whose p is the share of `n_samples` draws that are positive, CleanPatrick's p-bar.
+
+        In the posterior the class of an item is a coin with its p, so the number of positive draws is binomial: drawn
+        as such, it has the same distribution as counting the draws.
+        """
+        count, labels = check_positive_int(n_samples, "n_samples"), self.soft_labels()
+        return replace(labels, p=np.random.default_rng(seed).binomial(count, labels.p) / count)
 
     @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -168,7 +177,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A fitted model: what it says, how it went, and what decided it.
 
@@ -185,6 +194,31 @@ class Fit:
     votes: VoteTable
     posterior: Posterior
     diagnostics: Diagnostics
+
+    def summary(self) -> FitSummary:
+        """Return what a person wants to know first; it prints as a few lines."""
+        labels, annotators, found = self.posterior.soft_labels(), self.posterior.annotators(), self.diagnostics
+        adversarial = annotators["p_adversarial"] > ADVERSARIAL if "p_adversarial" in annotators else pd.Series([False])
+        return FitSummary(
+            model=self.model,
+            engine=getattr(self.settings, "engine", ""),
+            items=self.votes.n_items,
+            annotators=self.votes.n_annotators,
+            votes=self.votes.n_votes,
+            positives=int((labels.p >= 0.5).sum()),
+            expected_wrong=float(labels.uncertainty.mean()),
+            adversaries=int(adversarial.sum()),
+            converged=found.converged,
+            reason=found.reason,
+            seconds=found.seconds,
+            warnings=found.warnings,
+        )
+
+    def __repr__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def save(
         self,

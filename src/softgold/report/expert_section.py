@@ -57,8 +57,11 @@ def expert_section(calibration: Calibration) -> Section:
 def expert_tile(calibration: Calibration) -> Tile:
     """Return the card: the threshold, and agreement with the experts there and at 0.5."""
     before, after = calibration.before, calibration.after
-    agreement = f"agreement with experts {_share(after.agreement)}, at 0.5 {_share(before.agreement)}"
-    words = f"{after.positives:,} positives; {agreement}"
+    span = calibration.interval("both")
+    words = (
+        f"{span.level:.0%} interval {span.low:.3f} to {span.high:.3f}; {after.positives:,} positives; agreement with "
+        f"experts {_share(after.agreement)}, at 0.5 {_share(before.agreement)}"
+    )
     return Tile(f"{calibration.threshold:.3f}", "experts' threshold", words)
 
 

@@ -1,4 +1,4 @@
-"""The run directory as a value: `open_run` gives its fit, its votes and the results that were added to it."""
+"""The run directory as a value: its fit, its votes and the results that were added to it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from softgold.errors import InputError, StorageError
+from softgold.errors import StorageError
 from softgold.models.base import Fit, Notice
 from softgold.output import PathLike
 from softgold.readers import read_soft_labels
-from softgold.runs.files import file_digest
 from softgold.runs.fits import (
     ANNOTATORS,
     RECORD,
@@ -25,39 +24,19 @@ from softgold.runs.fits import (
     read_record,
     read_stored_votes,
 )
-from softgold.runs.results import LABELS, RESULTS, read_result, read_result_table, recorded_digests, write_result
+from softgold.runs.results import (
+    LABELS,
+    RESULTS,
+    changed_files,
+    changes,
+    read_result,
+    read_result_table,
+    write_result,
+)
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["Run", "open_run"]
-
-
-def open_run(path: PathLike) -> Run:
-    """Open a run directory, as `softgold fit` or `fit.save(dir)` wrote it.
-
-    Its parts are read when they are first used.
-
-    Raises:
-        InputError: There is no run.
-
-    Example:
-        >>> import tempfile, softgold
-        >>> study = softgold.simulate(n_items=50, n_annotators=12, seed=0)
-        >>> folder = tempfile.mkdtemp() + "/run"
-        >>> softgold.fit(study.votes, engine="coordinate").save(folder)
-        >>> run = open_run(folder)
-        >>> run.votes.n_items, len(run.soft_labels), run.has("calibration")
-        (50, 50, False)
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise InputError(f"there is no run {folder}; 'softgold fit' makes one")
-    if not (folder / SOFT_LABELS).is_file():
-        raise InputError(f"{folder} is not a run: it has no {SOFT_LABELS}; 'softgold fit' makes one")
-    return Run(folder)
+__all__ = ["Run"]
 
 
 @dataclass(frozen=True)
@@ -138,22 +117,15 @@ class Run:
         return write_result(result, self.path, inputs=[Path(path) for path in inputs], force=force)
 
     def problems(self) -> tuple[Notice, ...]:
-        """Return what does not belong together: files changed after the fit, results made from older files."""
+        """Return what does not belong together: changed files, and results made from older files."""
         found = []
         if self.has("fit"):
-            changed = _changed(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
+            changed = changed_files(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
             found += [f"{name} was changed after the fit" for name in changed]
         for kind in RESULTS.values():
             if self.has(kind.name):
-                changed = _changed(self.path, recorded_digests(self.path, kind), kind.made_from)
-                found += [
-                    f"{kind.record} was made with another {name} than the one in the run: run '{kind.command}' again"
-                    for name in changed
-                ]
+                own, sources = changes(self.path, kind)
+                found += [f"{name} was changed after '{kind.command}' wrote it" for name in own]
+                again = f"than the one in the run: run '{kind.command}' again"
+                found += [f"{kind.record} was made with another {name} {again}" for name in sources]
         return tuple(Notice("stale", text) for text in found)
-
-
-def _changed(folder: Path, recorded: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the files that are not what was recorded; a file that was not there then, or is gone now, counts."""
-    current = {name: file_digest(folder / name) for name in names if (folder / name).is_file()}
-    return [name for name in names if recorded.get(name) != current.get(name)]
