@@ -55,7 +55,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def test_calibrate_writes_three_files_beside_the_soft_labels(cli: Callable, run: Path, experts: Path) -> None:
-    answer = cli("calibrate", run, "--experts", experts, "--bins", 10, "--replicates", 100)
+    answer = cli("calibrate", run, "--experts", experts, "--bins", 10, "--n-bootstrap", 100)
     assert answer.code == 0, answer.err
     assert contents(run) == sorted([*WRITTEN, "soft_labels.csv"])
     assert answer.out == ""
@@ -77,7 +77,7 @@ def test_calibrate_writes_three_files_beside_the_soft_labels(cli: Callable, run:
 
 
 def test_calibrate_json_is_the_answer_on_standard_output(cli: Callable, run: Path, experts: Path) -> None:
-    answer = cli("calibrate", run, "--experts", experts, "--rule", "f1", "--replicates", 50, "--json")
+    answer = cli("calibrate", run, "--experts", experts, "--rule", "f1", "--n-bootstrap", 50, "--json")
     assert answer.code == 0, answer.err
     stored = json.loads((run / "calibration.json").read_text())
     printed = json.loads(answer.out)
@@ -88,31 +88,31 @@ def test_calibrate_json_is_the_answer_on_standard_output(cli: Callable, run: Pat
 def test_calibrate_is_reproducible(cli: Callable, run: Path, experts: Path) -> None:
     texts = []
     for _ in range(2):
-        assert cli("calibrate", run, "--experts", experts, "--replicates", 50, "--force").code == 0
+        assert cli("calibrate", run, "--experts", experts, "--n-bootstrap", 50, "--force").code == 0
         texts.append((run / "calibration.json").read_bytes())
     assert texts[0] == texts[1]
 
 
 def test_calibrate_does_not_replace_without_force(cli: Callable, run: Path, experts: Path) -> None:
     (run / "labels.csv").write_text("mine")
-    answer = cli("calibrate", run, "--experts", experts, "--replicates", 50)
+    answer = cli("calibrate", run, "--experts", experts, "--n-bootstrap", 50)
     assert answer.code == 2
     assert "exists already" in answer.err
     assert contents(run) == ["labels.csv", "soft_labels.csv"]
     assert (run / "labels.csv").read_text() == "mine"
-    assert cli("calibrate", run, "--experts", experts, "--replicates", 50, "--force").code == 0
+    assert cli("calibrate", run, "--experts", experts, "--n-bootstrap", 50, "--force").code == 0
 
 
 @pytest.mark.parametrize("rule", ["changepoint", "largest_jump", "onset", "f1", "youden"])
 def test_every_rule_runs(cli: Callable, run: Path, experts: Path, rule: str) -> None:
-    answer = cli("calibrate", run, "--experts", experts, "--rule", rule, "--replicates", 20, "--json")
+    answer = cli("calibrate", run, "--experts", experts, "--rule", rule, "--n-bootstrap", 20, "--json")
     assert answer.code == 0, answer.err
     assert 0 < json.loads(answer.out)["threshold"] < 1
 
 
 @pytest.mark.parametrize("rule", ["precision", "recall"])
 def test_target_rules_run(cli: Callable, run: Path, experts: Path, rule: str) -> None:
-    command = ("calibrate", run, "--experts", experts, "--rule", rule, "--target", 0.8, "--replicates", 20, "--json")
+    command = ("calibrate", run, "--experts", experts, "--rule", rule, "--target", 0.8, "--n-bootstrap", 20, "--json")
     answer = cli(*command)
     assert answer.code == 0, answer.err
     assert json.loads(answer.out)["rule"] == {"name": rule, "target": 0.8, "of": "all"}
@@ -132,7 +132,7 @@ def test_the_path_from_sample_to_labels(cli: Callable, run: Path, tmp_path: Path
         path = tmp_path / f"{name}.csv"
         items.assign(label=[int(truth[item]) for item in items["item"]]).to_csv(path, index=False)
         filled += ["--experts", path]
-    answer = cli("calibrate", run, *filled, "--key", key, "--replicates", 50)
+    answer = cli("calibrate", run, *filled, "--key", key, "--n-bootstrap", 50)
     assert answer.code == 0, answer.err
     document = json.loads((run / "calibration.json").read_text())
     assert pd.read_csv(run / "experts_summary.csv")["expert"].tolist() == ["ann", "bob"]
@@ -151,7 +151,7 @@ def test_sheet_comes_from_a_file_of_soft_labels_too(cli: Callable, run: Path, tm
 def test_detectors_are_judged(cli: Callable, run: Path, experts: Path, tmp_path: Path) -> None:
     scores = tmp_path / "scores.csv"
     pd.DataFrame({"item": ITEMS, "net": P**2, "coin": np.random.default_rng(0).random(N)}).to_csv(scores, index=False)
-    answer = cli("calibrate", run, "--experts", experts, "--scores", scores, "--replicates", 50, "--json")
+    answer = cli("calibrate", run, "--experts", experts, "--scores", scores, "--n-bootstrap", 50, "--json")
     assert answer.code == 0, answer.err
     assert set(json.loads(answer.out)["detectors"]["bootstrap"]["detector"]) == {"soft label", "net", "coin"}
 
@@ -173,7 +173,7 @@ def test_bad_experts_are_one_sentence_and_nothing_written(
 ) -> None:
     path = tmp_path / "bad.csv"
     frame.to_csv(path, index=False)
-    answer = cli("calibrate", run, "--experts", path, "--replicates", 50)
+    answer = cli("calibrate", run, "--experts", path, "--n-bootstrap", 50)
     assert answer.code == 2
     assert message in answer.err
     assert "Traceback" not in answer.err
@@ -185,7 +185,7 @@ def test_unknown_items_can_be_ignored(cli: Callable, run: Path, tmp_path: Path) 
     path = tmp_path / "more.csv"
     more = pd.DataFrame({"item": ["who"] * 3, "annotator": ["ann", "bob", "cem"], "label": 1})
     pd.concat([expert_frame(), more]).to_csv(path, index=False)
-    answer = cli("calibrate", run, "--experts", path, "--ignore-unknown", "--replicates", 50)
+    answer = cli("calibrate", run, "--experts", path, "--ignore-unknown", "--n-bootstrap", 50)
     assert answer.code == 0, answer.err
     assert "warning: 1 items that experts labelled are unknown and were left out" in answer.err
 
@@ -200,7 +200,7 @@ def test_unknown_items_can_be_ignored(cli: Callable, run: Path, tmp_path: Path) 
         (["--target", 0.9], "rule 'changepoint' takes no target"),
         (["--rule", "precision", "--target", 0.9999], "no threshold reaches a precision of 0.9999"),
         (["--level", 2], "level must lie in (0, 1)"),
-        (["--replicates", 0], "replicates must be a whole number"),
+        (["--n-bootstrap", 0], "replicates must be a whole number"),
         (["--key", "nowhere.csv"], "cannot read"),
         (["--key", "x.csv", "--bins", 5], "leave them out"),
         (["--scores", "nowhere.csv"], "cannot read"),
@@ -328,7 +328,7 @@ def test_calibrate_and_the_rest_on_real_readers(cli: Callable, real_data: Path, 
     votes = real_data / "relex_cause" / "votes.csv"
     assert cli("baseline", votes, "--duplicates", "all", "-o", folder / "soft_labels.csv").code == 0
     shutil.copy(real_data / "relex_cause" / "truth.csv", tmp_path / "expert.csv")
-    answer = cli("calibrate", folder, "--experts", tmp_path / "expert.csv", "--replicates", 100, "--json")
+    answer = cli("calibrate", folder, "--experts", tmp_path / "expert.csv", "--n-bootstrap", 100, "--json")
     assert answer.code == 0, answer.err
     document = json.loads(answer.out)
     assert sum(document["bins"]["labelled"]) == 975
