@@ -76,6 +76,31 @@ def finding_table(rows: Rows) -> Rows:
     ]
 
 
+def prior_table(rows: Rows) -> Rows:
+    """Return the change of the log loss by the map, one row per prior, means over tables."""
+    frame = pd.DataFrame(rows)
+    frame[["sd of a", "sd of log s"]] = frame.pop("prior").tolist()
+    means = frame.groupby(["sd of a", "sd of log s", "budget", "data"])["change"].mean()
+    wide = means.groupby(level=[0, 1, 2]).mean().unstack()
+    return [
+        {"sd of a": prior[0], "sd of log s": prior[1], **{f"{n} labels": f"{row[n]:+.4f}" for n in wide.columns}}
+        for prior, row in wide.iterrows()
+    ]
+
+
+def map_table(rows: Rows) -> Rows:
+    """Return how far the maps of all labels are from the identity."""
+    frame = pd.DataFrame(rows)
+    size = np.sqrt((frame[["a", "log_s"]] ** 2).mean())
+    return [
+        {
+            "maps fitted to all labels": len(frame),
+            "root mean square of a": f"{size['a']:.2f}",
+            "of log s": f"{size['log_s']:.2f}",
+        }
+    ]
+
+
 def simulated_table(rows: Rows) -> Rows:
     """Return one row per issue type."""
     table: Rows = []
@@ -128,7 +153,8 @@ def main() -> None:
     if options.experts:
         measured = json.loads(options.experts.read_text())
         tables |= {"budgets": budget_table(measured["budgets"]), "tables": data_table(measured["budgets"])}
-        tables |= {"findings": finding_table(measured["tasks"])}
+        tables |= {"findings": finding_table(measured["tasks"]), "priors": prior_table(measured["priors"])}
+        tables |= {"maps": map_table(measured["maps"])}
     if options.simulated:
         tables |= {"simulated": simulated_table(json.loads(options.simulated.read_text()))}
     page = options.page.read_text(encoding="utf-8")

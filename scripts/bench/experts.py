@@ -17,13 +17,16 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 import softgold
 from softgold.errors import SoftgoldWarning
-from softgold.experts import ExpertPanel, ThresholdRule, fit_soft_map, sample_for_experts
+from softgold.experts import ExpertPanel, ThresholdRule, fit_soft_map, logit_map, sample_for_experts
 from softgold.experts.alignment import AlignedExperts, align_experts
 from softgold.experts.rules import choose
 from softgold.tables.soft_labels import SoftLabels
@@ -33,6 +36,8 @@ SCHEMES = ("neyman", "paper")
 RULES = ("map", "bins", "changepoint", "largest_jump", "onset", "f1", "youden")
 CLIP = 1e-4
 SPLITS = 20
+PRIORS = ((0.5, 0.25), (1.0, 0.5), (2.0, 0.7))  # standard deviations of a and log s
+PRIOR_BUDGETS = (10, 25, 50, 100)
 
 
 def read_table(folder: Path) -> tuple[SoftLabels, pd.Series]:
@@ -103,6 +108,29 @@ def by_task(name: str, soft: SoftLabels, truth: pd.Series) -> Iterator[dict[str,
         yield {"data": name, "split": split, **judge(aligned, soft, truth, ~chosen)}
 
 
+def by_prior(name: str, soft: SoftLabels, truth: pd.Series, draws: int) -> Iterator[dict[str, Any]]:
+    """Measure the log loss of the map on unlabelled items under narrower and wider priors."""
+    for prior in PRIORS:
+        for budget in (budget for budget in PRIOR_BUDGETS if budget < len(soft)):
+            for draw in range(draws):
+                sample = sample_for_experts(soft, budget, seed=draw)
+                evidence = align_experts(soft, ask(truth, sample.item_ids), ThresholdRule(), sample=sample).evidence
+                labels = truth.reindex(sample.item_ids).to_numpy(dtype=np.int8)[None, :]
+                with patch.object(logit_map, "PRIOR_PRECISION", np.array(prior) ** -2.0):
+                    (theta,), _ = logit_map.fit_logit_maps(evidence.p, labels, evidence.map_weight(labels))
+                rest = ~soft.item_ids.isin(sample.item_ids)
+                p, label = soft.p[rest], truth.to_numpy()[rest]
+                mapped = expit(theta[0] + np.exp(theta[1]) * logit_map.log_odds(p))
+                gain = _log_loss(mapped, label) - _log_loss(p, label)
+                yield {"data": name, "prior": list(prior), "budget": budget, "draw": draw, "change": gain}
+
+
+def full_map(name: str, soft: SoftLabels, truth: pd.Series) -> dict[str, Any]:
+    """Fit the map without a prior to all labels."""
+    fitted = LogisticRegression(C=np.inf, max_iter=1000).fit(logit_map.log_odds(soft.p)[:, None], truth.to_numpy())
+    return {"data": name, "a": float(fitted.intercept_[0]), "log_s": float(np.log(fitted.coef_[0, 0]))}
+
+
 def main() -> None:
     """Parse the options, measure, print the means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -113,13 +141,19 @@ def main() -> None:
     warnings.simplefilter("ignore", SoftgoldWarning)
     budgets: list[dict[str, Any]] = []
     tasks: list[dict[str, Any]] = []
+    priors: list[dict[str, Any]] = []
+    maps: list[dict[str, Any]] = []
     for folder in sorted(path.parent for path in options.folder.glob("*/truth.csv")):
-        budgets += by_budget(folder.name, *read_table(folder), options.draws)
+        table = read_table(folder)
+        budgets += by_budget(folder.name, *table, options.draws)
+        priors += by_prior(folder.name, *table, options.draws)
+        maps.append(full_map(folder.name, *table))
         print(f"{folder.name}: {len(budgets):,} rows", flush=True)
         if (folder / "items.csv").is_file():
-            tasks += [row for task in read_tasks(folder) for row in by_task(*task)]
-    table = pd.DataFrame(budgets)
-    means = table.groupby(["sheet", "budget", "data"]).mean(numeric_only=True)
+            studies = list(read_tasks(folder))
+            tasks += [row for study in studies for row in by_task(*study)]
+            maps += [full_map(*study) for study in studies]
+    means = pd.DataFrame(budgets).groupby(["sheet", "budget", "data"]).mean(numeric_only=True)
     numbers = ["0.5", *RULES, "log loss of p", "log loss of p_calibrated"]
     print(means.groupby(["sheet", "budget"])[numbers].mean().round(4).to_string())
     at_100 = means.loc[("neyman", 100)]
@@ -127,8 +161,12 @@ def main() -> None:
     if tasks:
         halves = pd.DataFrame(tasks).groupby("data", sort=False).mean(numeric_only=True)
         print(halves.assign(gain=halves["map"] - halves["0.5"])[["gain", *numbers]].round(4).to_string())
+    print(
+        "root mean square of a and log s:", np.sqrt((pd.DataFrame(maps)[["a", "log_s"]] ** 2).mean()).round(2).tolist()
+    )
     if options.json:
-        options.json.write_text(json.dumps({"budgets": budgets, "tasks": tasks}) + "\n")
+        rows = {"budgets": budgets, "tasks": tasks, "priors": priors, "maps": maps}
+        options.json.write_text(json.dumps(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def script() -> ModuleType:
 def test_every_table_of_the_page_is_filled() -> None:
     page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
     tables = re.findall(r"<!-- table: ([\w-]+) -->\n(.*?)<!-- end -->", page, re.DOTALL)
-    assert {name for name, _ in tables} == {"budgets", "tables", "findings", "simulated"}
+    assert {name for name, _ in tables} == {"budgets", "tables", "findings", "simulated", "priors", "maps"}
     assert all(body.startswith("| ") for _, body in tables)
 
 
@@ -88,3 +88,14 @@ def test_simulated_studies_are_summed_up(script: ModuleType) -> None:
     }
     (found,) = script.simulated_table([study, {**study, "accuracy_at_t": 0.8}])
     assert (found["studies"], found["labels at t no worse"], found["interval of the accuracy holds it"]) == (2, 1, 1)
+
+
+def test_priors_are_compared_by_the_change_of_the_log_loss(script: ModuleType) -> None:
+    rows = [
+        {"data": data, "prior": prior, "budget": 10, "draw": 0, "change": change}
+        for data, prior, change in (("a", [1, 0.5], -0.02), ("b", [1, 0.5], 0.01), ("a", [2, 0.7], 0.03))
+    ]
+    table = script.prior_table(rows)
+    assert [line["10 labels"] for line in table] == ["-0.0050", "+0.0300"]
+    (found,) = script.map_table([{"data": "a", "a": 3.0, "log_s": 0.1}, {"data": "b", "a": -4.0, "log_s": 0.1}])
+    assert found["root mean square of a"] == "3.54"
