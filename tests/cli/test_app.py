@@ -63,7 +63,11 @@ def test_commands_can_be_loaded_and_their_summary_is_true(name: str, cli: Callab
 
 def test_every_command_module_is_listed() -> None:
     folder = Path(import_module("softgold.cli").__file__ or "").parent
-    modules = {path.stem for path in folder.glob("*.py") if "def register(" in path.read_text(encoding="utf-8")}
+    modules = {
+        path.stem.removesuffix("_")
+        for path in folder.glob("*.py")
+        if "def register(" in path.read_text(encoding="utf-8")
+    }
     assert modules == {name.replace("-", "_") for name in COMMANDS}
 
 
