@@ -79,7 +79,7 @@ Keep the run: tables for people, arrays for programs, nothing pickled. The next 
 import tempfile
 
 folder = Path(tempfile.mkdtemp()) / "run"
-softgold.save_run(fit, votes, folder, source="votes.csv")
+fit.save(folder, source="votes.csv")
 print(sorted(path.name for path in folder.iterdir()))
 """
 
@@ -218,7 +218,7 @@ import tempfile
 from softgold.report import write_report
 
 folder = Path(tempfile.mkdtemp()) / "run"
-softgold.save_run(fit, votes, folder)
+fit.save(folder)
 page = write_report(folder)
 print(page.name, f"{page.stat().st_size / 1000:.0f} kB")
 """

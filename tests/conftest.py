@@ -13,6 +13,8 @@ import pytest
 
 from softgold.cli import main
 
+pytest_plugins = ("fixtures.crowds",)
+
 # A shell that starts the tests in the background ignores SIGINT, and so would the commands that the tests interrupt.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softgold.models.baselines import Majority, Mean, RatingMean
     from softgold.models.crowd.estimator import GLAD, TwoClass
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
-    from softgold.runs.storage import load_run, load_votes, save_run
+    from softgold.runs import Run, open_run
     from softgold.simulation import simulate
     from softgold.tables.experts import ExpertLabels
     from softgold.tables.ratings import RatingTable
@@ -34,6 +34,7 @@ __all__ = [
     "Mean",
     "RatingMean",
     "RatingTable",
+    "Run",
     "Scores",
     "SoftLabels",
     "TwoClass",
@@ -42,15 +43,13 @@ __all__ = [
     "errors",
     "evaluate",
     "fit",
-    "load_run",
-    "load_votes",
+    "open_run",
     "read_experts",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
     "read_votes",
     "sample_for_experts",
-    "save_run",
     "simulate",
 ]
 
@@ -61,7 +60,7 @@ _HOMES = {
     "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
-    "softgold.runs.storage": ("load_run", "load_votes", "save_run"),
+    "softgold.runs": ("Run", "open_run"),
     "softgold.simulation": ("simulate",),
     "softgold.tables.experts": ("ExpertLabels",),
     "softgold.tables.ratings": ("RatingTable",),

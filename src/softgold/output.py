@@ -221,7 +221,9 @@ def json_text(value: Any) -> str:
 
 
 def to_jsonable(value: Any) -> Any:
-    """Return `value` in JSON's own types: dataclasses and mappings as objects, arrays as lists, not finite as null.
+    """Return `value` in JSON's own types.
+
+    Dataclasses and mappings become objects, arrays lists, data frames objects of columns, numbers not finite null.
 
     >>> to_jsonable({"p": np.array([0.5, np.nan]), "seed": np.int64(7), "run": Path("x")})
     {'p': [0.5, None], 'seed': 7, 'run': 'x'}
@@ -234,6 +236,8 @@ def to_jsonable(value: Any) -> Any:
         return to_jsonable(value.tolist())
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a data frame, without importing pandas
+        value = value.to_dict(orient="list")
     if is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,10 @@ def test_it_prints_a_table_and_writes_two_files(cli: Callable, run: Path, scores
 def test_json_on_standard_output_is_what_is_stored(cli: Callable, run: Path, scores: Path) -> None:
     answer = cli("evaluate", run, "--scores", scores, *FAST, "--json")
     stored = json.loads((run / "evaluation.json").read_text())
-    assert json.loads(answer.out) == {key: value for key, value in stored.items() if key != "softgold"}
+    own = {"format", "version", "softgold", "made_from", "inputs"}
+    assert json.loads(answer.out) == {key: value for key, value in stored.items() if key not in own}
+    assert stored["inputs"] == {scores.name: sha256(scores.read_bytes()).hexdigest()}
+    assert stored["made_from"] == {"soft_labels.csv": sha256((run / "soft_labels.csv").read_bytes()).hexdigest()}
 
 
 def test_released_labels_are_the_hard_ones(cli: Callable, run: Path, scores: Path) -> None:
@@ -205,8 +209,8 @@ def test_scores_that_are_no_probabilities(cli: Callable, run: Path, scores: Path
     [
         ((), "give a run directory or --soft-labels FILE"),
         (("RUN", "--soft-labels", "x.csv"), "one of the two"),
-        (("nowhere",), "is not a run directory: it has no soft_labels.csv"),
-        (("RUN", "--soft", "p_calibrated"), "it has no labels.csv; 'softgold calibrate' makes both"),
+        (("nowhere",), "there is no run nowhere"),
+        (("RUN", "--soft", "p_calibrated"), "it was not calibrated; 'softgold calibrate' does that"),
         (("RUN", "--soft", "b_mean"), "--soft must be one of"),
         (("RUN", "--task-col", "task"), "give --items FILE"),
         (("RUN", "-o", "nowhere"), "nowhere is not a folder"),

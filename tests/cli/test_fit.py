@@ -21,7 +21,8 @@ import pytest
 
 from softgold.models.base import fit
 from softgold.readers import read_votes
-from softgold.runs.storage import load_run, load_votes, read_arrays, votes_digest
+from softgold.runs import open_run, votes_digest
+from softgold.runs.files import read_arrays
 from softgold.simulation import simulate
 from softgold.tables.soft_labels import COLUMNS
 
@@ -76,8 +77,8 @@ def test_a_run_directory(cli: Callable[..., Any], votes: Path, tmp_path: Path, f
     assert tuple(labels.columns) == COLUMNS
     expected = fit(frame, engine="coordinate").posterior
     assert labels["p"].to_numpy() == pytest.approx(expected.soft_labels().p, rel=1e-14)
-    assert np.array_equal(load_run(tmp_path / "run").posterior.soft_labels().p, expected.soft_labels().p)
-    assert votes_digest(load_votes(tmp_path / "run")) == votes_digest(read_votes(frame))
+    assert np.array_equal(open_run(tmp_path / "run").fit.posterior.soft_labels().p, expected.soft_labels().p)
+    assert votes_digest(open_run(tmp_path / "run").votes) == votes_digest(read_votes(frame))
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["input"]["source"] == str(votes)
 
@@ -90,14 +91,14 @@ def test_the_default_engine_is_svi(cli: Callable[..., Any], votes: Path, tmp_pat
     for name in FILES:
         if name != "run.json":
             assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
-    assert load_run(tmp_path / "first").settings.seed == 5
+    assert open_run(tmp_path / "first").fit.settings.seed == 5
 
 
 def test_json(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--json")
     assert (answer.code, answer.err) == (0, "")
     said = json.loads(answer.out)
-    fitted = load_run(tmp_path / "run")
+    fitted = open_run(tmp_path / "run").fit
     assert said["run"] == str(tmp_path / "run")
     assert (said["items"], said["annotators"], said["votes"], said["components"]) == (120, 15, 600, 1)
     assert said["converged"] is True
@@ -116,7 +117,7 @@ def test_samples(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate", "--samples", 100, "--seed", 3)
     assert answer.code == 0
     p = pd.read_csv(tmp_path / "run" / "soft_labels.csv")["p"].to_numpy()
-    assert np.array_equal(p, load_run(tmp_path / "run").posterior.sample_soft_labels(100, seed=3).p)
+    assert np.array_equal(p, open_run(tmp_path / "run").fit.posterior.sample_soft_labels(100, seed=3).p)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["samples"] == 100
 
 
@@ -124,7 +125,7 @@ GLAD = ["--model", "glad"]
 
 
 def learned(run: Path, name: str) -> float:
-    values = load_run(run).diagnostics.learned
+    values = open_run(run).fit.diagnostics.learned
     assert values is not None
     return values[name]
 
@@ -134,7 +135,7 @@ def test_priors(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     assert learned(tmp_path / "a", "difficulty_scale") == 1000.0
     options = ["--ability-mean", "0.5", "--ability-scale", "2", "--difficulty-scale", "1.5"]
     assert cli("fit", votes, "-o", tmp_path / "b", *GLAD, "--engine", "coordinate", *options).code == 0
-    settings = load_run(tmp_path / "b").settings
+    settings = open_run(tmp_path / "b").fit.settings
     assert (settings.ability_mean, settings.ability_scale, settings.difficulty_scale) == (0.5, 2.0, 1.5)
 
 
@@ -143,7 +144,7 @@ def test_every_model_from_votes_to_report(cli: Callable[..., Any], votes: Path, 
     options = ["--engine", "coordinate"] if model in {"two-class", "glad"} else []
     run = tmp_path / "run"
     assert cli("fit", votes, "-o", run, "--model", model, *options).code == 0
-    assert load_run(run).model == model
+    assert open_run(run).fit.model == model
     answer = cli("predict", run, votes)
     assert answer.code == 0
     p = pd.read_csv(io.StringIO(answer.out))["p"].to_numpy()
@@ -155,11 +156,11 @@ def test_the_prevalence_can_be_given(cli: Callable[..., Any], votes: Path, tmp_p
     for value, name in (("0.2", "number"), ("share", "share")):
         options = ["--engine", "coordinate", "--prevalence", value]
         assert cli("fit", votes, "-o", tmp_path / name, *options).code == 0
-    p = load_run(tmp_path / "number").posterior.soft_labels().p
+    p = open_run(tmp_path / "number").fit.posterior.soft_labels().p
     assert p.mean() == pytest.approx(0.2, abs=2e-3)
     table = read_votes(votes)
     target = (table.item_shares.sum() + 1) / (table.n_items + 2)
-    assert load_run(tmp_path / "share").posterior.soft_labels().p.mean() == pytest.approx(target, abs=2e-3)
+    assert open_run(tmp_path / "share").fit.posterior.soft_labels().p.mean() == pytest.approx(target, abs=2e-3)
 
 
 def test_a_fit_that_hits_the_cap_warns(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
@@ -285,7 +286,7 @@ def test_readers_options(cli: Callable[..., Any], tmp_path: Path) -> None:
     path.write_text("photo,a,b,c\nx,1,1,1\ny,0,,0\nz,1,1,0\n")
     answer = cli("fit", path, "-o", tmp_path / "run", "--wide", "--item-col", "photo", "--engine", "coordinate")
     assert answer.code == 0
-    assert load_run(tmp_path / "run").posterior.soft_labels().n_votes.tolist() == [3, 2, 3]
+    assert open_run(tmp_path / "run").fit.posterior.soft_labels().n_votes.tolist() == [3, 2, 3]
 
 
 # --- interruptions ---
@@ -418,7 +419,7 @@ def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
     assert cli(*command, "--resume").code == 0
     assert not checkpoint.exists()
     expected = fit(votes, model="glad", engine="coordinate").posterior.soft_labels().p
-    assert np.array_equal(load_run(run).posterior.soft_labels().p, expected)
+    assert np.array_equal(open_run(run).fit.posterior.soft_labels().p, expected)
 
 
 def test_an_interruption_leaves_an_existing_run_alone(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from softgold.models.base import fit
 from softgold.readers import read_votes
-from softgold.runs.storage import load_run, save_run
+from softgold.runs import open_run
 from softgold.simulation import simulate
 from softgold.tables.soft_labels import COLUMNS
 
@@ -30,7 +30,7 @@ def frame() -> pd.DataFrame:
 def stored(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     votes = read_votes(frame)
     path = tmp_path_factory.mktemp("stored") / "run"
-    save_run(fit(votes, engine="coordinate"), votes, path)
+    fit(votes, engine="coordinate").save(path)
     return path
 
 
@@ -58,7 +58,7 @@ def test_the_training_votes_give_the_fitted_labels(cli: Callable[..., Any], run:
 
 
 def test_new_items_and_strangers(cli: Callable[..., Any], run: Path, tmp_path: Path) -> None:
-    posterior = load_run(run).posterior
+    posterior = open_run(run).fit.posterior
     best = posterior.annotator_ids[int(posterior.annotators()["ability_mean"].argmax())]
     path, target = tmp_path / "new.csv", tmp_path / "out.csv"
     path.write_text(f"item,annotator,vote\nnew,{best},1\nnew,stranger,0\nodd,stranger,1\n")
@@ -148,7 +148,7 @@ def test_what_is_not_a_run(cli: Callable[..., Any], votes: Path, tmp_path: Path)
     for place in (tmp_path, tmp_path / "nowhere", votes):
         answer = cli("predict", place, votes)
         assert (answer.code, answer.out) == (2, "")
-        assert "a run of 'softgold fit'" in answer.err
+        assert "'softgold fit' makes one" in answer.err
 
 
 def test_bad_votes(cli: Callable[..., Any], run: Path, tmp_path: Path) -> None:

@@ -44,5 +44,5 @@ def test_damaged_files_are_named(cli: Callable, run: Path) -> None:
     (run / "calibration.json").write_text("[]")
     answer = cli("report", run)
     assert answer.code == 2
-    assert "calibration.json is not what this version of softgold writes" in answer.err
+    assert "calibration.json is not a record of softgold" in answer.err
     assert not (run / "report.html").exists()

@@ -30,7 +30,7 @@ from softgold.models.base import (
     fit,
 )
 from softgold.readers import read_votes
-from softgold.runs.storage import load_run, save_run
+from softgold.runs import open_run
 from softgold.tables.soft_labels import COLUMNS, SoftLabels
 from softgold.tables.votes import VoteTable
 
@@ -270,8 +270,8 @@ def test_arrays_of_another_table_are_refused(votes: VoteTable, name: str) -> Non
 def test_a_run_comes_back(
     fitted: Fit, votes: VoteTable, tmp_path: Path, assert_same_posterior: Callable[..., None]
 ) -> None:
-    save_run(fitted, votes, tmp_path / "run")
-    again = load_run(tmp_path / "run")
+    fitted.save(tmp_path / "run")
+    again = open_run(tmp_path / "run").fit
     assert (again.model, again.settings) == (fitted.model, fitted.settings)
     assert_same_posterior(again.posterior, fitted.posterior)
     for name, value in vars(fitted.diagnostics).items():
@@ -362,6 +362,7 @@ class ToyModel(Model):
         return Fit(
             self.name,
             settings,
+            votes,
             ToyPosterior(votes.item_ids, votes.annotator_ids, settings.step, *counted),
             Diagnostics(),
         )
@@ -382,8 +383,8 @@ def test_one_line_adds_a_model(
     monkeypatch.setitem(MODELS, "toy", f"{__name__}:TOY")
     fitted = fit(crowd.votes, model="toy", step=0.375)
     assert fitted.model == "toy"
-    save_run(fitted, crowd.votes, tmp_path / "run")
-    again = load_run(tmp_path / "run")
+    fitted.save(tmp_path / "run")
+    again = open_run(tmp_path / "run").fit
     assert again.settings == ToySettings(0.375)
     new = pd.DataFrame({"item": ["x", "y"], "annotator": ["a0", "new"], "vote": [1, 0]})
     assert again.posterior.predict(read_votes(new)).p.tolist() == [0.875, 0.125]
@@ -393,6 +394,9 @@ def test_one_line_adds_a_model(
     assert [float(line.split(",")[1]) for line in answer.out.splitlines()[1:]] == [0.875, 0.125]
     answer = cli("fit", tmp_path / "new.csv", "--model", "toy", "-o", tmp_path / "second", "--quiet")
     assert (answer.code, answer.err) == (0, "")
-    assert load_run(tmp_path / "second").posterior.soft_labels().p.tolist() == [0.75, 0.25]
+    assert open_run(tmp_path / "second").fit.posterior.soft_labels().p.tolist() == [0.75, 0.25]
+    answer = cli("report", tmp_path / "second", "--quiet")
+    assert (answer.code, answer.err) == (0, "")
+    assert "toy" in (tmp_path / "second" / "report.html").read_text()
     with pytest.raises(UsageError, match="a fit of toy cannot be resumed"):
         find_model("toy").state({})

@@ -20,7 +20,7 @@ def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votes = softgold.read_votes(SAMPLES / "votes.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
-        softgold.save_run(softgold.fit(votes, engine="coordinate"), votes, folder, source="votes.csv")
+        softgold.fit(votes, engine="coordinate").save(folder, source="votes.csv")
         assert (
             main(["calibrate", str(folder), "--experts", str(SAMPLES / "experts.csv"), "-q", "--replicates", "100"])
             == 0

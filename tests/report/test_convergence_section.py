@@ -14,12 +14,13 @@ import pytest
 
 from softgold.cli import main
 from softgold.errors import InputError, StorageError
-from softgold.report import render_report, summarise, write_report
+from softgold.report import render_report, write_report
 from softgold.report.blocks import Section, Table
 from softgold.report.convergence.plots import Range, Series, Stack, StraightLine, cloud, ranges, series, stacked_bars
 from softgold.report.convergence.section import convergence_section
 from softgold.report.convergence.summary import read_convergence
 from softgold.report.html import report_sections
+from softgold.runs import open_run
 
 EVIL = "<script>alert(1)</script>"
 WORDS = {"title": "T", "description": f"says {EVIL}"}
@@ -181,12 +182,12 @@ def test_the_command_writes_the_page(cli: Callable, folder: Path) -> None:
 
 def test_a_run_is_as_before_and_may_have_both(full_run: Path, folder: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(full_run, tmp_path / "run"))
-    before = [section.key for section in report_sections(summarise(run))]
+    before = [section.key for section in report_sections(open_run(run))]
     assert read_convergence(run) is None
     assert 'id="convergence"' not in write_report(run).read_text()
     for path in folder.iterdir():
         shutil.copy(path, run)
-    after = [section.key for section in report_sections(summarise(run), read_convergence(run))]
+    after = [section.key for section in report_sections(open_run(run), read_convergence(run))]
     assert after == [*before[:-1], "convergence", before[-1]]
     page = write_report(run, force=True).read_text()
     assert '<section id="convergence">' in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import pandas as pd
 import pytest
 
 from softgold.errors import InputError, OutputError, StorageError
-from softgold.report import render_report, summarise, write_report
+from softgold.evaluation.result import Average, TaskEvaluation
+from softgold.report import render_report, write_report
 from softgold.report.html import report_sections
+from softgold.runs import open_run
+from softgold.tables.soft_labels import binary_entropy
 
 EVIL = "<script>alert(1)</script>"
 
@@ -48,7 +52,7 @@ def read(page: str) -> Reader:
 
 
 def keys(run: Path) -> list[str]:
-    return [section.key for section in report_sections(summarise(run))]
+    return [section.key for section in report_sections(open_run(run))]
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ def test_sections_follow_the_files(run: Path, bare: Path) -> None:
 
 
 def test_the_page_stands_alone(run: Path) -> None:
-    page = read(render_report(summarise(run)))
+    page = read(render_report(open_run(run)))
     assert [address for address in page.addresses if not address.startswith("#")] == ["data:,"]
     assert {address[1:] for address in page.addresses if address.startswith("#")} <= set(page.ids)
     assert len(page.ids) == len(set(page.ids))
@@ -92,13 +96,14 @@ def test_the_page_stands_alone(run: Path) -> None:
 
 
 def test_the_numbers_are_those_of_the_files(run: Path) -> None:
-    text = read(render_report(summarise(run))).text
+    text = read(render_report(open_run(run))).text
     calibration = json.loads((run / "calibration.json").read_text())
     evaluation = json.loads((run / "evaluation.json").read_text())
     assert f"the threshold {calibration['threshold']:.4f}" in text
     assert f"{calibration['agreement']['alpha']:.2f}" in text
-    for row in evaluation["tasks"][0]["metrics"]:
-        assert f"{row['value']:.3f} ({row['low']:.3f}–{row['high']:.3f})" in text
+    table = evaluation["tasks"][0]["table"]
+    for value, low, high in zip(table["value"], table["low"], table["high"], strict=True):
+        assert f"{value:.3f} ({low:.3f}–{high:.3f})" in text
     assert f"R² = {evaluation['tasks'][0]['comparisons'][0]['r_squared']:.3f}" in text
     soft = pd.read_csv(run / "soft_labels.csv")
     for item in soft.nlargest(5, "uncertainty")["item"]:
@@ -110,15 +115,17 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
 
 
 def test_items_where_votes_help_are_those_with_the_largest_epistemic_part(run: Path) -> None:
-    summary = summarise(run)
+    summary = open_run(run)
     table = report_sections(summary)[-1].panels[0].tables[1]
-    best = int(np.argmax(summary.split.too_few_votes))
-    assert table.rows[0][0].text == summary.soft.item_ids[best]
-    assert (summary.split.too_few_votes >= 0).all()
+    posterior = summary.fit.posterior
+    gain = binary_entropy(posterior.soft_labels().expected_vote) - posterior.vote_entropy()
+    best = int(np.argmax(gain))
+    assert table.rows[0][0].text == summary.soft_labels.item_ids[best]
+    assert float(table.rows[0][-1].text) == pytest.approx(gain[best], abs=5e-5)
 
 
 def test_ids_are_shown_as_text(bare: Path) -> None:
-    page = render_report(summarise(bare))
+    page = render_report(open_run(bare))
     assert EVIL not in page
     assert EVIL in read(page).text
 
@@ -129,7 +136,7 @@ def test_names_of_models_annotators_tasks_and_notes_are_shown_as_text(run: Path)
     annotators.to_csv(run / "annotators.csv", index=False)
     text = (run / "evaluation.json").read_text().replace("model_1", EVIL).replace('"task": null', f'"task": "{EVIL}"')
     (run / "evaluation.json").write_text(text)
-    page = render_report(summarise(run))
+    page = render_report(open_run(run))
     assert EVIL not in page
     assert page.count("<script>") == 1
 
@@ -138,11 +145,11 @@ def test_an_annotator_called_na_is_no_missing_value(run: Path) -> None:
     annotators = pd.read_csv(run / "annotators.csv", dtype={"annotator": "str"})
     annotators.loc[0, "annotator"] = "NA"
     annotators.to_csv(run / "annotators.csv", index=False)
-    assert "NA" in summarise(run).annotators.table["annotator"].tolist()
+    assert "NA" in open_run(run).annotators["annotator"].tolist()
 
 
 def test_the_same_run_gives_the_same_page(run: Path) -> None:
-    assert render_report(summarise(run)) == render_report(summarise(run))
+    assert render_report(open_run(run)) == render_report(open_run(run))
 
 
 def test_writing(run: Path, tmp_path: Path) -> None:
@@ -154,28 +161,35 @@ def test_writing(run: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_run_is_said(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is not a run directory: it has no soft_labels.csv"):
-        summarise(tmp_path)
-    (run / "evaluation.json").write_text("{")
-    with pytest.raises(StorageError, match=r"evaluation.json is damaged"):
-        summarise(run)
-    (run / "evaluation.json").write_text("{}")
-    with pytest.raises(StorageError, match="models, soft, hard"):
-        summarise(run)
-    (run / "evaluation.json").write_text(
-        '{"models": ["a"], "soft": "p", "hard": "", "settings": {}, "tasks": [{}], "average": null, "notes": []}'
-    )
-    with pytest.raises(StorageError, match=r"evaluation.json is not what this version of softgold writes"):
-        render_report(summarise(run))
+    with pytest.raises(InputError, match=r"is not a run: it has no soft_labels.csv"):
+        open_run(tmp_path)
+    record = json.loads((run / "evaluation.json").read_text())
+    for text, said in (
+        ("{", "evaluation.json is damaged"),
+        ("{}", "evaluation.json was not written by this version of softgold"),
+        (json.dumps({**record, "tasks": [{}]}), r"tasks\[0\].* is missing.*run 'softgold evaluate' again"),
+        (json.dumps({**record, "models": 3}), r"models must be a list, got 3"),
+    ):
+        (run / "evaluation.json").write_text(text)
+        with pytest.raises(StorageError, match=said):
+            render_report(open_run(run))
 
 
 def test_a_calibration_of_other_labels_is_said(run: Path) -> None:
-    soft = pd.read_csv(run / "soft_labels.csv").head(100)
-    for name in ("posterior.npz", "votes.parquet", "evaluation.json"):
-        (run / name).unlink()
-    soft.to_csv(run / "soft_labels.csv", index=False)
-    text = read(render_report(summarise(run))).text
-    assert "calibration.json was made for 2,000 items and soft_labels.csv has 100" in text
+    soft = pd.read_csv(run / "soft_labels.csv")
+    soft.assign(p=soft["p"] / 2).to_csv(run / "soft_labels.csv", index=False)
+    text = read(render_report(open_run(run))).text
+    assert "soft_labels.csv was changed after the fit" in text
+    assert "calibration.json was made with another soft_labels.csv than the one in the run" in text
+
+
+def test_an_evaluation_at_an_older_threshold_is_said(run: Path) -> None:
+    opened = open_run(run)
+    assert opened.problems() == ()
+    labels = replace(opened.calibration.labels, label=1 - opened.calibration.labels.label)
+    opened.add(replace(opened.calibration, labels=labels), force=True)
+    text = read(render_report(open_run(run))).text
+    assert "evaluation.json was made with another labels.csv than the one in the run: run 'softgold evaluate'" in text
 
 
 def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
@@ -196,36 +210,36 @@ def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
         agreement=0.8,
     )
     annotators.to_csv(tmp_path / "annotators.csv", index=False)
-    page = render_report(summarise(tmp_path))
+    page = render_report(open_run(tmp_path))
     assert len(page.encode()) < 500_000
     text = read(page).text
     assert "20 of 200,000; all are in soft_labels.csv" in text
     assert "40 of 5,000; all are in annotators.csv" in text
 
 
+def average_of(task: TaskEvaluation) -> Average:
+    return Average(**{entry.name: getattr(task, entry.name) for entry in fields(Average)})
+
+
 def test_tasks_become_panels(run: Path) -> None:
-    evaluation = json.loads((run / "evaluation.json").read_text())
-    task = evaluation["tasks"][0]
-    evaluation["tasks"] = [{**task, "task": "heart"}, {**task, "task": "lung"}]
-    evaluation["average"] = {key: task[key] for key in ("metrics", "comparisons", "beats", "stability")}
-    (run / "evaluation.json").write_text(json.dumps(evaluation))
-    models = next(section for section in report_sections(summarise(run)) if section.key == "models")
+    opened = open_run(run)
+    task = opened.evaluation.only
+    tasks = (replace(task, task="heart"), replace(task, task="lung"))
+    opened.add(replace(opened.evaluation, tasks=tasks, average=average_of(task)), force=True)
+    models = next(section for section in report_sections(open_run(run)) if section.key == "models")
     assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
 
 
 def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
-    evaluation = json.loads((run / "evaluation.json").read_text())
-    task, names = evaluation["tasks"][0], [f"model_{i}" for i in range(60)]
-    template = [row for row in task["metrics"] if row["model"] == "model_1"]
-    metrics = [
-        {**row, "model": name, "value": row["value"] + 0.001 * i} for i, name in enumerate(names) for row in template
-    ]
-    beats = {name: [[0.5] * 60] * 60 for name in task["beats"]}
-    many = [{**task, "task": f"task {i}", "metrics": metrics, "beats": beats} for i in range(90)]
-    average = {"metrics": metrics, "comparisons": task["comparisons"], "beats": beats, "stability": task["stability"]}
-    evaluation.update(models=names, tasks=many, average=average)
-    (run / "evaluation.json").write_text(json.dumps(evaluation))
-    page = render_report(summarise(run))
+    opened = open_run(run)
+    task, names = opened.evaluation.only, [f"model_{i}" for i in range(60)]
+    template = task.table[task.table["model"] == "model_1"]
+    table = pd.concat([template.assign(model=name, value=template["value"] + i / 1000) for i, name in enumerate(names)])
+    task = replace(task, table=table, beats={name: np.full((60, 60), 0.5) for name in task.beats})
+    many = tuple(replace(task, task=f"task {i}") for i in range(90))
+    evaluation = replace(opened.evaluation, models=tuple(names), tasks=many, average=average_of(task))
+    opened.add(evaluation, force=True)
+    page = render_report(open_run(run))
     assert len(page.encode()) < 5_000_000
     text = read(page).text
     assert "24 of 90 tasks are shown here; all are in metrics.csv" in text
@@ -234,11 +248,10 @@ def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
 
 
 def test_a_model_without_values_has_dashes(run: Path) -> None:
-    evaluation = json.loads((run / "evaluation.json").read_text())
-    for row in evaluation["tasks"][0]["metrics"]:
-        if row["model"] == "model_1":
-            row.update(value=None, low=None, high=None, rank=None)
-    evaluation["tasks"][0]["stability"] = None
-    (run / "evaluation.json").write_text(json.dumps(evaluation))
-    page = render_report(summarise(run))
+    opened = open_run(run)
+    task = opened.evaluation.only
+    table = task.table.copy()
+    table.loc[table["model"] == "model_1", ["value", "low", "high", "rank"]] = np.nan
+    opened.add(replace(opened.evaluation, tasks=(replace(task, table=table, stability=None),)), force=True)
+    page = render_report(open_run(run))
     assert re.search(r"model_1</td><td class=\"number\" data-order=\"-inf\">–</td>", page)

@@ -13,8 +13,9 @@ from softgold.errors import StorageError
 from softgold.models.base import FitState, Model, Progress, find_model, fit
 from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.svi_state import SviState
+from softgold.runs import votes_digest
 from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-from softgold.runs.storage import read_arrays, votes_digest, write_arrays
+from softgold.runs.files import read_arrays, write_arrays
 from softgold.tables.votes import VoteTable
 
 
@@ -135,7 +136,7 @@ def test_baselines_have_no_checkpoints(votes: VoteTable, tmp_path: Path) -> None
 
 def test_damaged_checkpoints_are_said(votes: VoteTable, tmp_path: Path) -> None:
     path, (model, own) = tmp_path / "run.checkpoint.npz", two_class()
-    with pytest.raises(StorageError, match="is not there"):
+    with pytest.raises(StorageError, match="there is no "):
         load_checkpoint(path, model, own, "digest")
     save_checkpoint(path, interrupted_after(votes, 2, engine="coordinate"), model, own, "digest")
     whole = path.read_bytes()

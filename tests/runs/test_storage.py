@@ -18,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from softgold.errors import OutputError, StorageError
+from softgold.errors import InputError, OutputError, StorageError
 from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
-from softgold.runs.storage import load_run, load_votes, read_arrays, save_run, votes_digest
+from softgold.runs import open_run, votes_digest
+from softgold.runs.files import read_arrays
 from softgold.tables.votes import VoteTable
 
 FILES = {"soft_labels.csv", "annotators.csv", "posterior.npz", "votes.parquet", "run.json"}
@@ -41,7 +42,7 @@ def fitted(votes: VoteTable) -> Fit:
 @pytest.fixture(scope="module")
 def stored(votes: VoteTable, fitted: Fit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stored") / "run"
-    save_run(fitted, votes, path, source="votes.csv")
+    fitted.save(path, source="votes.csv")
     return path
 
 
@@ -72,8 +73,8 @@ def test_a_run_comes_back_exactly(
     votes: VoteTable, tmp_path: Path, options: dict[str, Any], assert_same_posterior: Callable[..., None]
 ) -> None:
     before = fit(votes, **options)
-    save_run(before, votes, tmp_path / "run")
-    after = load_run(tmp_path / "run")
+    before.save(tmp_path / "run")
+    after = open_run(tmp_path / "run").fit
     assert_same_posterior(before.posterior, after.posterior)
     assert (after.model, after.settings) == (before.model, before.settings)
     for name, value in vars(before.diagnostics).items():
@@ -91,7 +92,7 @@ def test_the_files_of_a_run(stored: Path, fitted: Fit, votes: VoteTable) -> None
     for name in ("ability_mean", "lean_lo", "sensitivity", "specificity_hi"):
         assert annotators[name].to_numpy() == pytest.approx(fitted.posterior.annotators()[name].to_numpy(), rel=1e-12)
     record = json.loads((stored / "run.json").read_text())
-    assert record["version"] == 2
+    assert record["version"] == 3
     assert record["model"] == "two-class"
     assert record["input"]["digest"] == votes_digest(votes)
     assert record["input"]["source"] == "votes.csv"
@@ -111,14 +112,14 @@ def test_the_files_of_a_run(stored: Path, fitted: Fit, votes: VoteTable) -> None
 
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
 def test_votes_come_back_with_their_weights(votes: VoteTable, stored: Path, tmp_path: Path) -> None:
-    again = load_votes(stored)
+    again = open_run(stored).votes
     assert votes_digest(again) == votes_digest(votes)
     frame = votes.to_frame()
     weighted = read_votes(
         pd.concat([frame, frame.head(5).assign(vote=lambda rows: 1 - rows["vote"])]), duplicates="mean"
     )
-    save_run(fit(weighted, engine="coordinate"), weighted, tmp_path / "run")
-    back = load_votes(tmp_path / "run")
+    fit(weighted, engine="coordinate").save(tmp_path / "run")
+    back = open_run(tmp_path / "run").votes
     assert back.weights is not None
     assert weighted.weights is not None
     assert back.weights.tolist() == weighted.weights.tolist()
@@ -128,18 +129,18 @@ def test_odd_ids_come_back(tmp_path: Path) -> None:
     ids = ["007", "7", "ünï", "two\nlines", "a,b", "=1+1", "\U0001f600", "x" * 9000, "NA", " pad "]
     votes = VoteTable.from_codes(np.arange(10), np.arange(10) % 2, np.arange(10) % 3 == 0, ids, ["nan", "é" * 50])
     with pytest.warns(match="connected components"):
-        save_run(fit(votes, engine="coordinate"), votes, tmp_path / "run")
-    back = load_run(tmp_path / "run").posterior
+        fit(votes, engine="coordinate").save(tmp_path / "run")
+    back = open_run(tmp_path / "run").fit.posterior
     assert back.item_ids.tolist() == ids
     assert back.annotator_ids.tolist() == ["nan", "é" * 50]
-    assert load_votes(tmp_path / "run").item_ids.tolist() == ids
+    assert open_run(tmp_path / "run").votes.item_ids.tolist() == ids
 
 
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 @pytest.mark.parametrize("options", [{"engine": "coordinate"}, {"max_steps": 20}], ids=["coordinate", "svi"])
 def test_the_same_seed_gives_the_same_bytes(votes: VoteTable, tmp_path: Path, options: dict[str, Any]) -> None:
     for name in ("first", "second"):
-        save_run(fit(votes, **options), votes, tmp_path / name, samples=100)
+        fit(votes, **options).save(tmp_path / name, samples=100)
     for name in FILES - {"run.json"}:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
     records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("first", "second")]
@@ -151,16 +152,16 @@ def test_the_same_seed_gives_the_same_bytes(votes: VoteTable, tmp_path: Path, op
 def test_samples_go_into_the_table_and_not_into_the_posterior(
     votes: VoteTable, fitted: Fit, tmp_path: Path, assert_same_posterior: Callable[..., None]
 ) -> None:
-    save_run(fitted, votes, tmp_path / "run", samples=50)
+    fitted.save(tmp_path / "run", samples=50)
     p = pd.read_csv(tmp_path / "run" / "soft_labels.csv")["p"].to_numpy()
     assert np.array_equal(p, fitted.posterior.sample_soft_labels(50, seed=0).p)
-    assert_same_posterior(load_run(tmp_path / "run").posterior, fitted.posterior)
+    assert_same_posterior(open_run(tmp_path / "run").fit.posterior, fitted.posterior)
 
 
 def test_an_existing_run_is_replaced_only_when_asked(votes: VoteTable, fitted: Fit, run: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
-        save_run(fitted, votes, run)
-    save_run(fitted, votes, run, force=True)
+        fitted.save(run)
+    fitted.save(run, force=True)
     assert {path.name for path in run.iterdir()} == FILES
 
 
@@ -207,7 +208,7 @@ DAMAGED_ARRAYS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no ids": (put("annotator_ids_ends", np.zeros(0, dtype=np.int64)), "annotator_ids does not fit together"),
     "ids as numbers": (put("item_ids_ends", lambda array: array / 1.0), ""),
     "ids not UTF-8": (put("item_ids_utf8", lambda array: array * 0 + 255), ""),
-    "twice the same id": (put("item_ids_utf8", lambda array: array * 0 + 65), "item_ids has the same id twice"),
+    "twice the same id": (put("item_ids_utf8", lambda array: array * 0 + 65), "item_ids has a duplicated id"),
 }
 
 
@@ -216,7 +217,7 @@ def test_arrays_that_do_not_belong_together(run: Path, kind: str) -> None:
     change, said = DAMAGED_ARRAYS[kind]
     rewritten(run / "posterior.npz", change)
     with pytest.raises(StorageError) as caught:
-        load_run(run)
+        _ = open_run(run).fit
     assert str(caught.value).startswith(f"{run} is not a run that this version can read: ")
     assert said in str(caught.value)
 
@@ -261,7 +262,7 @@ def test_foreign_files_are_refused_and_nothing_is_executed(run: Path, tmp_path: 
     target = tmp_path / "executed"
     (run / "posterior.npz").write_bytes(foreign_files(target)[kind])
     with pytest.raises(StorageError):
-        load_run(run)
+        _ = open_run(run).fit
     assert not target.exists()
     pickle.loads(pickle.dumps(Bomb(target)))  # the bomb itself is live
     assert target.exists()
@@ -269,7 +270,9 @@ def test_foreign_files_are_refused_and_nothing_is_executed(run: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", ["posterior.npz", "run.json", "votes.parquet"])
 def test_missing_and_truncated_files(run: Path, name: str) -> None:
-    load = load_votes if name == "votes.parquet" else load_run
+    def load(run: Path) -> object:
+        return open_run(run).votes if name == "votes.parquet" else open_run(run).fit
+
     data = (run / name).read_bytes()
     for length in (0, 10, len(data) // 2, len(data) - 1):
         (run / name).write_bytes(data[:length])
@@ -278,15 +281,15 @@ def test_missing_and_truncated_files(run: Path, name: str) -> None:
         with pytest.raises(StorageError, match=name.partition(".")[0]):
             load(run)
     (run / name).unlink()
-    with pytest.raises(StorageError, match="is not there"):
+    with pytest.raises(StorageError, match="there is no "):
         load(run)
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"is not there; is .* a run of 'softgold fit'"):
-        load_run(tmp_path)
-    with pytest.raises(StorageError, match="is not there"):
-        load_run(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"is not a run: it has no soft_labels\.csv; 'softgold fit' makes one"):
+        open_run(tmp_path)
+    with pytest.raises(InputError, match="there is no run "):
+        open_run(tmp_path / "nowhere")
 
 
 def nested(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -304,38 +307,37 @@ def nested(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("format", "something else", "is not the record of a fitted run"),
-        ("format", None, "is not the record of a fitted run"),
-        ("version", 1, "written by another version of softgold (format 1, this one reads 2); fit the votes again"),
-        ("version", 3, "written by another version of softgold (format 3, this one reads 2); fit the votes again"),
-        ("version", "2", "written by another version of softgold (format '2', this one reads 2)"),
+        ("format", "something else", "is not the record of a fit"),
+        ("format", None, "is not the record of a fit"),
+        ("version", 2, "written by another version of softgold (format 2, this one reads 3); fit the votes again"),
+        ("version", 4, "written by another version of softgold (format 4, this one reads 3); fit the votes again"),
+        ("version", "3", "written by another version of softgold (format '3', this one reads 3)"),
         ("version", None, "written by another version of softgold"),
-        ("model", None, "'model' is missing"),
+        ("model", None, "run.json.model is missing"),
         ("model", "em", "model must be one of"),
-        ("model", 5, "is not a run that this version can read"),
-        ("model", ["two-class"], "is not a run that this version can read"),
+        ("model", 5, "run.json.model must be a text, got 5"),
+        ("model", ["two-class"], "run.json.model must be a text"),
         ("model", "mean", "is not a run that this version can read"),
         ("model", "glad", "is not a run that this version can read"),
-        ("settings", None, "'settings' is missing"),
-        ("settings", [], "is not a run that this version can read"),
+        ("settings", None, "run.json.settings is missing"),
+        ("settings", [], "run.json.settings must be an object"),
         ("settings/engine", "em", "engine must be one of"),
         ("settings/prevalence", 2.0, "prevalence must"),
         ("settings/prevalence", [1], "is not a run that this version can read"),
         ("settings/unknown", 5, "unknown has no meaning"),
-        ("diagnostics", None, "'diagnostics' is missing"),
-        ("diagnostics", "text", "is not a run that this version can read"),
-        ("diagnostics/elbo", [None], "is not a run that this version can read"),
-        ("diagnostics/elbo", 10**400, "is not a run that this version can read"),
-        ("diagnostics/components", [1], "is not a run that this version can read"),
-        ("diagnostics/notices", [{"kind": "data"}], "is not a run that this version can read"),
-        ("diagnostics/extra", 1, "is not a run that this version can read"),
+        ("diagnostics", None, "run.json.diagnostics is missing"),
+        ("diagnostics", "text", "run.json.diagnostics must be an object"),
+        ("diagnostics/elbo", ["1"], "run.json.diagnostics.elbo[0] must be a number"),
+        ("diagnostics/elbo", [10**400], "run.json.diagnostics.elbo[0] must be a number"),
+        ("diagnostics/components", [1], "run.json.diagnostics.components[0] must be an object"),
+        ("diagnostics/notices", [{"kind": "data"}], "run.json.diagnostics.notices[0].text is missing"),
     ],
 )
 def test_records_that_are_not_ours(run: Path, path: str, value: Any, said: str) -> None:
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(nested(record, path, value)))
     with pytest.raises(StorageError) as caught:
-        load_run(run)
+        _ = open_run(run).fit
     assert said in str(caught.value)
 
 
@@ -345,7 +347,7 @@ def test_a_run_of_the_first_version_says_to_fit_again(run: Path, cli: Callable[.
     (run / "run.json").write_text(json.dumps(record))
     (run / "posterior.npz").unlink()
     with pytest.raises(StorageError, match=r"written by another version of softgold .* fit the votes again"):
-        load_run(run)
+        _ = open_run(run).fit
     answer = cli("predict", run, run / "votes.parquet")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.endswith("fit the votes again\n")
@@ -359,13 +361,13 @@ def test_a_run_of_the_first_version_says_to_fit_again(run: Path, cli: Callable[.
 def test_records_that_are_no_object(run: Path, text: str) -> None:
     (run / "run.json").write_text(text, encoding="utf-8")
     with pytest.raises(StorageError, match=r"run\.json"):
-        load_run(run)
+        _ = open_run(run).fit
 
 
 def test_a_record_that_is_not_text(run: Path) -> None:
     (run / "run.json").write_bytes(b"\xff\xfe\x00{")
     with pytest.raises(StorageError, match=r"run\.json is damaged"):
-        load_run(run)
+        _ = open_run(run).fit
 
 
 def test_votes_that_are_not_votes(run: Path) -> None:
@@ -373,7 +375,7 @@ def test_votes_that_are_not_votes(run: Path) -> None:
     for damaged in (frame.assign(vote=2), frame.drop(columns="item"), frame.assign(item=None)):
         damaged.to_parquet(run / "votes.parquet")
         with pytest.raises(StorageError, match=r"votes\.parquet is damaged or not ours"):
-            load_votes(run)
+            _ = open_run(run).votes
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -389,7 +391,7 @@ def test_damaged_bytes_are_noticed_or_harmless(
     )
     (run / "posterior.npz").write_bytes(whole[:start] + new + whole[start + length :])
     try:
-        found = load_run(run).posterior
+        found = open_run(run).fit.posterior
     except StorageError:
         return
     assert_same_posterior(found, fitted.posterior)
@@ -414,4 +416,4 @@ def test_damaged_headers_are_noticed(run: Path, stored: Path, data: st.DataObjec
     whole[place] = new
     (run / "posterior.npz").write_bytes(whole)
     with pytest.raises(StorageError):
-        load_run(run)
+        _ = open_run(run).fit

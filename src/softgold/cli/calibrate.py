@@ -22,11 +22,11 @@ from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from softgold.experts import Calibration
+    from softgold.runs import Run
     from softgold.tables.experts import ExpertLabels
 
-__all__ = ["register", "write_calibration"]
+__all__ = ["register"]
 
-FILES = ("calibration.json", "labels.csv", "experts_summary.csv")
 RuleName = Literal["changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"]
 
 
@@ -86,15 +86,16 @@ def calibrate(
     Writes labels.csv, calibration.json (threshold, bins, intervals, sensitivity, agreement) and experts_summary.csv
     into the run directory.
     """
-    _check_run(run, force)
+    opened = _open(run, force)
     if key is not None and (bins is not None or scheme is not None):
         raise UsageError("--bins and --scheme are in the --key already; leave them out")
     from softgold.experts import calibrate as run_calibration
     from softgold.experts.sampling import read_key
-    from softgold.readers import read_scores, read_soft_labels
+    from softgold.readers import read_scores
+    from softgold.runs.results import plain_result
 
     result = run_calibration(
-        read_soft_labels(run / "soft_labels.csv"),
+        opened.soft_labels,
         _read_experts(experts, item_col, annotator_col, vote_col),
         rule=rule,
         target=target,
@@ -110,21 +111,24 @@ def calibrate(
         level=level,
         seed=seed,
     )
-    write_calibration(result, run, force=force)
+    written = opened.add(result, inputs=experts, force=force)
     if as_json:
-        print_json(result.to_dict())
+        print_json(plain_result(result))
     else:
         say("\n".join(_lines(result)), quiet=quiet)
-        say(f"written: {', '.join(str(run / name) for name in FILES)}", quiet=quiet)
+        say(f"written: {', '.join(map(str, written))}", quiet=quiet)
 
 
-def _check_run(run: Path, force: bool) -> None:
+def _open(run: Path, force: bool) -> Run:
+    """Open the run, and say now, before long work, if the result could not be written."""
     from softgold.output import check_target
+    from softgold.runs import open_run
+    from softgold.runs.results import RESULTS
 
-    if not run.is_dir():
-        raise InputError(f"{run} is not a run directory; 'softgold fit' makes one")
-    for name in FILES:
+    opened = open_run(run)
+    for name in RESULTS["calibration"].files:
         check_target(run / name, force=force)
+    return opened
 
 
 def _read_experts(paths: list[Path], item: str | None, annotator: str | None, vote: str | None) -> ExpertLabels:
@@ -144,17 +148,6 @@ def _read_experts(paths: list[Path], item: str | None, annotator: str | None, vo
         if (frame["annotator"] == "expert").all():
             frame["annotator"] = path.name.split(".")[0]
     return read_experts(pd.concat(frames, ignore_index=True))
-
-
-def write_calibration(result: Calibration, run: Path, *, force: bool) -> None:
-    """Write calibration.json, labels.csv and experts_summary.csv into a run directory."""
-    from softgold import __version__
-    from softgold.output import update_directory, write_json, write_table
-
-    with update_directory(run, FILES, force=force) as folder:
-        write_json({"softgold": __version__, **result.to_dict()}, folder / "calibration.json")
-        write_table(result.labels.to_frame(), folder / "labels.csv")
-        write_table(result.experts, folder / "experts_summary.csv")
 
 
 def _lines(result: Calibration) -> list[str]:

@@ -57,14 +57,12 @@ def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool =
         title: Name of the run in the report.
         quiet: Say nothing on the way.
     """
-    from softgold.cli.calibrate import write_calibration
-    from softgold.cli.evaluate import write_evaluation
     from softgold.evaluation import evaluate
     from softgold.experts import calibrate
     from softgold.models.base import fit
     from softgold.readers import read_experts, read_scores, read_votes
     from softgold.report import write_report
-    from softgold.runs.storage import save_run
+    from softgold.runs import open_run
 
     votes = read_votes(samples / "votes.csv")
     say(
@@ -74,16 +72,17 @@ def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool =
         # Fit and calibration keep what they warn of; the report shows it.
         warnings.simplefilter("ignore", SoftgoldWarning)
         fitted = fit(votes)
-        save_run(fitted, votes, folder, source="votes.csv of the sample data", force=True)
+        fitted.save(folder, source="votes.csv of the sample data", force=True)
+        run = open_run(folder)
         say(f"2/5 fit        {fitted.diagnostics.reason} ({fitted.diagnostics.seconds:.1f} s)", quiet=quiet)
         labels = fitted.posterior.soft_labels()
         experts = read_experts(samples / "experts.csv")
         calibrated = calibrate(labels, experts)
-    write_calibration(calibrated, folder, force=False)
+    run.add(calibrated, inputs=[samples / "experts.csv"])
     asked = f"{len(experts.item_ids):,} items by {len(experts.expert_ids)} experts"
     say(f"3/5 experts    {asked}: threshold {calibrated.threshold:.3f}", quiet=quiet)
     judged = evaluate(labels, read_scores(samples / "scores.csv"), labels=calibrated.labels)
-    write_evaluation(judged, folder, soft="p", force=False)
+    run.add(judged, inputs=[samples / "scores.csv"])
     say(f"4/5 detectors  {len(judged.models)} judged against hard and soft labels", quiet=quiet)
     write_report(folder, title=title)
     say("5/5 report", quiet=quiet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,13 +15,11 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from softgold.evaluation import Evaluation
     from softgold.experts import ReleasedLabels
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["register", "write_evaluation"]
+__all__ = ["register"]
 
-FILES = ("metrics.csv", "evaluation.json")
 # So many scores to resample take a minute or more, and the person should know what is going on.
 LONG_WORK = 10**9
 
@@ -86,6 +85,8 @@ def evaluate(
     from softgold.evaluation import evaluate as run_evaluation
     from softgold.evaluation.metrics import LENGTHS
     from softgold.readers import read_scores
+    from softgold.runs import write_result
+    from softgold.runs.results import plain_result
 
     folder = _check_paths(run, soft_labels, output, force)
     table, column, released = _read_soft(run, soft_labels, soft, item_col)
@@ -111,38 +112,30 @@ def evaluate(
         seed=seed,
         workers=os.cpu_count() or 1,
     )
-    write_evaluation(result, folder, soft=soft, force=force)
+    written = write_result(replace(result, soft=soft), folder, inputs=[scores], force=force)
     if as_json:
-        print_json(result.to_dict())
+        print_json(plain_result(replace(result, soft=soft)))
     elif not quiet:
         from softgold.cli.evaluation_tables import print_evaluation
 
         print_evaluation(result, soft)
-        say(f"written: {', '.join(str(folder / name) for name in FILES)}")
-
-
-def write_evaluation(result: Evaluation, folder: Path, *, soft: str, force: bool) -> None:
-    """Write metrics.csv and evaluation.json into a folder that exists."""
-    from softgold import __version__
-    from softgold.output import update_directory, write_json, write_table
-
-    with update_directory(folder, FILES, force=force) as temporary:
-        write_table(result.to_frame(), temporary / "metrics.csv")
-        write_json({"softgold": __version__, **result.to_dict(), "soft": soft}, temporary / "evaluation.json")
+        say(f"written: {', '.join(map(str, written))}")
 
 
 def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None, force: bool) -> Path:
     """Return the folder to write to."""
     from softgold.output import check_target
+    from softgold.runs import open_run
+    from softgold.runs.results import RESULTS
 
     if (run is None) == (soft_labels is None):
         raise UsageError("give a run directory or --soft-labels FILE, one of the two")
-    if run is not None and not (run / "soft_labels.csv").is_file():
-        raise InputError(f"{run} is not a run directory: it has no soft_labels.csv; 'softgold fit' makes one")
+    if run is not None:
+        open_run(run)
     folder = output or run or Path()
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; make it first, the results are written into it")
-    for name in FILES:
+    for name in RESULTS["evaluation"].files:
         check_target(folder / name, force=force)
     return folder
 
@@ -151,20 +144,20 @@ def _read_soft(
     run: Path | None, soft_labels: Path | None, soft: str, item: str | None
 ) -> tuple[SoftLabels, str, ReleasedLabels | None]:
     """Return the table, the column of it that serves as soft label, and the released labels of a calibrated run."""
-    from softgold.evaluation import read_labels
     from softgold.evaluation.labels import SOFT_COLUMNS
     from softgold.readers import read_soft_labels
+    from softgold.runs import open_run
 
     if run is None:
         # In a table of another origin any column can be the soft label.
         return read_soft_labels(str(soft_labels), item=item, p=soft), "p", None
     if soft not in SOFT_COLUMNS:
         raise UsageError(f"--soft must be one of {', '.join(SOFT_COLUMNS)} for a run directory; got {soft!r}")
-    file = run / "labels.csv"
-    released = read_labels(file) if file.is_file() else None
+    opened = open_run(run)
+    released = opened.labels if opened.has("labels") else None
     if soft == "p_calibrated" and released is None:
-        raise InputError(f"{run} has no p_calibrated, because it has no labels.csv; 'softgold calibrate' makes both")
-    return read_soft_labels(run / "soft_labels.csv"), soft, released
+        raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
+    return opened.soft_labels, soft, released
 
 
 def _read_hard(path: Path) -> pd.Series:

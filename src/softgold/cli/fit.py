@@ -128,7 +128,7 @@ def fit_command(
     check_target(output, force=force, directory=True)
     table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
-    _finish(fitted, table, output, samples=samples, source=votes, force=force)
+    _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:
         print_json(_answer(fitted, output))
     else:
@@ -147,8 +147,8 @@ def _fit_with_checkpoints(
     table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, quiet: bool
 ) -> Fit:
     from softgold.models.base import fit
+    from softgold.runs import votes_digest
     from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-    from softgold.runs.storage import votes_digest
 
     path, digest = checkpoint_path(output), votes_digest(table)
     if resume and not path.is_file():
@@ -216,12 +216,11 @@ class _Keeper:
         return True
 
 
-def _finish(fitted: Fit, table: VoteTable, output: Path, *, samples: int | None, source: str, force: bool) -> None:
+def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, force: bool) -> None:
     from softgold.runs.checkpoint import checkpoint_path
-    from softgold.runs.storage import save_run
 
     checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
-    save_run(fitted, table, output, samples=samples, source=source, force=force)
+    fitted.save(output, samples=samples, source=source, force=force)
     checkpoint.unlink(missing_ok=True)
 
 

@@ -49,11 +49,11 @@ def predict(
     """
     from softgold.output import check_target
     from softgold.readers import read_votes
-    from softgold.runs.storage import load_run
+    from softgold.runs import open_run
 
     if output is not None:
         check_target(output, force=force)
-    posterior = load_run(run).posterior
+    posterior = open_run(run).fit.posterior
     table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
     labels = posterior.predict(table)
     write_or_print(labels.to_frame(), output, force=force)

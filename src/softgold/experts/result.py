@@ -74,6 +74,15 @@ class ReleasedLabels:
             }
         )
 
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> ReleasedLabels:
+        """Return the labels that `to_frame` gave."""
+        numbers = {name: frame[name].to_numpy(dtype=np.float64) for name in ("label", "p", "p_calibrated", "threshold")}
+        if not np.isin(numbers["label"], (0, 1)).all():
+            raise ValueError("a label is neither 0 nor 1")
+        label, threshold = numbers["label"].astype(np.int8), float(numbers["threshold"][0])
+        return cls(pd.Index(frame["item"], dtype="str"), label, numbers["p"], numbers["p_calibrated"], threshold)
+
 
 @dataclass(frozen=True, eq=False)
 class DetectorChecks:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from os import PathLike
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -104,7 +105,7 @@ class ComponentReport:
 class Notice:
     """A problem found: by the reader of the votes, in the votes, in telling which annotators help, in convergence."""
 
-    kind: Literal["reader", "data", "orientation", "convergence"]
+    kind: Literal["reader", "data", "orientation", "convergence", "stale"]
     text: str
 
     @property
@@ -174,14 +175,35 @@ class Fit:
     Attributes:
         model: Name of the model in the registry.
         settings: The model's settings, a frozen dataclass of plain values.
+        votes: The votes that it was fitted to.
         posterior: What it says.
         diagnostics: How it went.
     """
 
     model: str
     settings: Any
+    votes: VoteTable
     posterior: Posterior
     diagnostics: Diagnostics
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        samples: int | None = None,
+        source: str | None = None,
+        force: bool = False,
+    ) -> None:
+        """Write a run directory, atomically; `softgold.open_run` reads it.
+
+        Args:
+            path: Directory to write.
+            samples: Write p as the share of this many posterior draws instead of exactly.
+            source: File that the votes came from, for the record.
+            force: Replace an existing run.
+        """
+        # Storage comes after the models and knows them; only its name is known here.
+        import_module("softgold.runs").save_fit(self, path, samples=samples, source=source, force=force)
 
 
 class Model(ABC):

@@ -229,7 +229,7 @@ class BaselineModel(Model):
             agreement_with_others(votes),
         )
         notices = tuple(Notice("reader", note) for note in votes.notes)
-        return Fit(self.name, settings, posterior, Diagnostics(notices=notices))
+        return Fit(self.name, settings, votes, posterior, Diagnostics(notices=notices))
 
     def posterior(
         self, arrays: Arrays, item_ids: pd.Index[str], annotator_ids: pd.Index[str], settings: Any

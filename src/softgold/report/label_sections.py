@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.models.base import Fit
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
 from softgold.report.plots import Mark, Spread, curve, histogram, spreads
-from softgold.report.summary import AnnotatorSummary, FitSummary, RunSummary
+from softgold.runs import Run
+from softgold.tables.soft_labels import SoftLabels, binary_entropy
 
-__all__ = ["annotator_section", "fit_section", "glance_section", "next_section", "soft_section"]
+__all__ = ["adversaries", "annotator_section", "fit_section", "glance_section", "next_section", "soft_section"]
 
 FloatArray = NDArray[np.float64]
 
@@ -22,26 +24,32 @@ MOST_ANNOTATORS = 40
 MOST_DRAWN = 240
 MOST_STEPS = 300
 MOST_VOTE_BINS = 25
+ADVERSARIAL = 0.95
 
 
-def thresholds(run: RunSummary) -> list[Mark]:
+def thresholds(run: Run) -> list[Mark]:
     """Return the cuts to draw over soft labels: one half, and the calibrated one with its interval."""
-    if run.calibration is None:
+    if not run.has("calibration"):
         return [Mark(0.5, "cut at 0.5", "faint")]
-    chosen = float(run.calibration["threshold"])
+    chosen = run.calibration.threshold
     return [Mark(0.5, "0.5", "faint"), Mark(chosen, f"experts' threshold {chosen:.2f}")]
 
 
-def glance_section(run: RunSummary) -> Section:
+def glance_section(run: Run) -> Section:
     """Say what the data are, and how many votes the items have."""
     figures = []
-    known = run.soft.n_votes[run.soft.n_votes > 0]
+    soft = run.soft_labels
+    known = soft.n_votes[soft.n_votes > 0]
     if len(known):
         figures.append(_votes_figure(known))
-    rows = run.votes or (("items", f"{len(run.soft):,}"),)
+    rows = [("items", f"{len(soft):,}")]
+    problems: tuple[str, ...] = ()
+    if run.has("fit"):
+        description = run.votes.describe()
+        rows, problems = description.rows(), description.warnings
     facts = Table(("what", "how much"), tuple((Cell(name), Cell(text)) for name, text in rows), title="The votes")
     words = "What was collected, and how evenly the votes are spread over the items."
-    return Section("data", "The data at a glance", words, (Panel(tuple(figures), (facts,), run.vote_warnings),))
+    return Section("data", "The data at a glance", words, (Panel(tuple(figures), (facts,), problems),))
 
 
 def _votes_figure(counts: NDArray[np.int64]) -> Figure:
@@ -73,9 +81,9 @@ def _votes_figure(counts: NDArray[np.int64]) -> Figure:
     )
 
 
-def soft_section(run: RunSummary) -> Section:
+def soft_section(run: Run) -> Section:
     """Show the distributions of p and of min(p, 1 - p)."""
-    p, unsure = run.soft.p, run.soft.uncertainty
+    p, unsure = run.soft_labels.p, run.soft_labels.uncertainty
     wrong = float(unsure.mean())
     in_doubt = float((unsure > 0.25).mean())
     told = (
@@ -105,7 +113,8 @@ def soft_section(run: RunSummary) -> Section:
         ),
     )
     words = "How sure the crowd is of each item, and what a hard label would hide."
-    return Section("soft-labels", "Soft labels", words, (Panel(figures, notes=run.cautions),))
+    problems = tuple(notice.text for notice in run.problems())
+    return Section("soft-labels", "Soft labels", words, (Panel(figures, notes=problems),))
 
 
 def _share_figure(
@@ -120,9 +129,14 @@ def _share_figure(
     return Figure(title, words, svg, numbers(("range", "items"), rows))
 
 
-def annotator_section(annotators: AnnotatorSummary) -> Section:
+def adversaries(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the annotators with P(adversarial) above 0.95, the least able first."""
+    return table[table["p_adversarial"] > ADVERSARIAL].sort_values("ability_mean")
+
+
+def annotator_section(table: pd.DataFrame) -> Section:
     """Show abilities with intervals and activity, and name the adversaries."""
-    table, bad = annotators.table, annotators.adversaries
+    bad = adversaries(table)
     ordered = table.sort_values(["p_adversarial", "n_votes"], ascending=False)
     shown = pd.concat([bad, ordered.drop(bad.index)]).head(MOST_ANNOTATORS)
     notes = []
@@ -192,7 +206,7 @@ def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
             low=row["ability_lo"],
             high=row["ability_hi"],
             hint=f"{row['annotator']}: {row['ability_mean']:.2f}, {row['n_votes']:,.0f} votes",
-            warns=bool(row["p_adversarial"] > 0.95),
+            warns=bool(row["p_adversarial"] > ADVERSARIAL),
         )
         for number, row in enumerate(drawn.to_dict(orient="records"))
     ]
@@ -245,55 +259,56 @@ def _activity_figure(table: pd.DataFrame) -> Figure:
     )
 
 
-def fit_section(fit: FitSummary) -> Section:
-    """Show the bound that the fit climbs, and say whether it settled."""
-    settled = "The fit settled" if fit.converged else "The fit did NOT settle"
-    seconds = "" if fit.seconds is None else f" after {fit.seconds:.1f} seconds"
-    words = f"{settled}{seconds}: {fit.reason}."
+def fit_section(fit: Fit) -> Section:
+    """Show whether the fit settled, and the bound that it raised."""
+    found = fit.diagnostics
+    settled = "The fit settled" if found.converged else "The fit did NOT settle"
+    seconds = f" after {found.seconds:.1f} seconds" if found.seconds == found.seconds else ""
     facts = numbers(
         ("fit", "value"),
         [
             ("model", fit.model),
-            ("engine", fit.engine or "none"),
-            ("settled", "yes" if fit.converged else "no"),
-            ("steps", amount(len(fit.elbo))),
-            *((name.replace("_", " "), real(value)) for name, value in fit.learned.items()),
-            ("connected components", amount(fit.components)),
-            ("seed", "unknown" if fit.seed is None else str(fit.seed)),
+            *((name, str(getattr(fit.settings, name))) for name in ("engine", "seed") if hasattr(fit.settings, name)),
+            ("settled", "yes" if found.converged else "no"),
+            ("steps", amount(found.steps)),
+            *((name.replace("_", " "), real(value)) for name, value in (found.learned or {}).items()),
+            ("connected components", amount(len(found.components))),
         ],
     )
-    figures: tuple[Figure, ...] = ()
-    if len(fit.elbo) > 1:
-        places = np.unique(np.linspace(0, len(fit.elbo) - 1, min(len(fit.elbo), MOST_STEPS)).astype(int))
-        points = [(float(place + 1), fit.elbo[place]) for place in places]
-        told = f"From {fit.elbo[0]:,.1f} to {fit.elbo[-1]:,.1f} in {len(fit.elbo):,} steps."
-        figures = (
-            Figure(
-                "Evidence lower bound",
-                "The fit raises this bound on the probability of the votes; a flat end means that it has settled. "
-                f"{told}",
-                curve(points, x_title="step", y_title="bound (ELBO)", title="Evidence lower bound", description=told),
-            ),
-        )
-    return Section("fit", "The fit", words, (Panel(figures, (facts,), fit.warnings),))
+    bound = [value for value in found.elbo if np.isfinite(value)]
+    figures = (_bound_figure(bound),) if len(bound) > 1 else ()
+    words = f"{settled}{seconds}: {found.reason}."
+    return Section("fit", "The fit", words, (Panel(figures, (facts,), found.warnings),))
 
 
-def next_section(run: RunSummary) -> Section:
+def _bound_figure(bound: list[float]) -> Figure:
+    places = np.unique(np.linspace(0, len(bound) - 1, min(len(bound), MOST_STEPS)).astype(int))
+    points = [(float(place + 1), bound[place]) for place in places]
+    told = f"{bound[0]:,.1f} at the first step, {bound[-1]:,.1f} at the last of {len(bound):,}."
+    return Figure(
+        "Evidence lower bound",
+        f"A lower bound on the log probability of the votes; a flat end means that the fit has settled. {told}",
+        curve(points, x_title="step", y_title="bound (ELBO)", title="Evidence lower bound", description=told),
+    )
+
+
+def next_section(run: Run) -> Section:
     """List the most uncertain items, and those where more votes would help most."""
     tables = [
         _item_table(
-            run,
-            run.soft.uncertainty,
+            run.soft_labels,
+            run.soft_labels.uncertainty,
             "Most uncertain labels",
             "Ask an expert about these first, or leave them out of a benchmark that needs certain labels.",
             "min(p, 1 − p)",
         )
     ]
-    if run.split is not None:
+    gain = _vote_gain(run) if run.has("fit") else None
+    if gain is not None:
         tables.append(
             _item_table(
-                run,
-                run.split.too_few_votes,
+                run.soft_labels,
+                gain,
                 "Where more votes would help most",
                 "Here the next vote is uncertain because there are too few votes, and not because people disagree: the "
                 "gain is what one more vote is expected to tell, in nats.",
@@ -304,8 +319,16 @@ def next_section(run: RunSummary) -> Section:
     return Section("next", "What to look at next", words, (Panel(tables=tuple(tables)),))
 
 
-def _item_table(run: RunSummary, value: FloatArray, title: str, words: str, column: str) -> Table:
-    soft = run.soft
+def _vote_gain(run: Run) -> FloatArray | None:
+    """Return the entropy of the next vote that more votes would remove, in nats; None if the model does not tell."""
+    posterior = run.fit.posterior
+    disagreement = posterior.vote_entropy()
+    if disagreement is None or len(disagreement) != len(run.soft_labels):
+        return None
+    return np.maximum(binary_entropy(posterior.soft_labels().expected_vote) - disagreement, 0.0)
+
+
+def _item_table(soft: SoftLabels, value: FloatArray, title: str, words: str, column: str) -> Table:
     # Of equal values the one with fewer votes first, then the order of the table.
     order = np.lexsort((np.arange(len(soft)), soft.n_votes, -value))[:MOST_ITEMS]
     rows = tuple(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softgold.errors import StorageError
 from softgold.models.base import FitState, Model
 from softgold.output import atomic_file
-from softgold.runs.storage import read_arrays, write_arrays
+from softgold.runs.files import read_arrays, write_arrays
 
 __all__ = ["checkpoint_path", "load_checkpoint", "save_checkpoint"]
 

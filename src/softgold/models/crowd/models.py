@@ -313,4 +313,4 @@ class _CrowdFit:
         diagnostics = Diagnostics(
             **vars(course), seconds=seconds, learned=population.named(), components=components, notices=notices
         )
-        return Fit(self.name, self.settings, posterior, diagnostics)
+        return Fit(self.name, self.settings, self.votes, posterior, diagnostics)

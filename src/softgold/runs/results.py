@@ -1,0 +1,201 @@
+"""Results that later steps add to a run directory: typed values in one JSON record each, large tables beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pandas as pd
+
+from softgold import __version__
+from softgold.errors import SoftgoldError, StorageError
+from softgold.output import to_jsonable, update_directory, write_json, write_table
+from softgold.runs.files import cause, file_digest, read_json
+from softgold.runs.fits import SOFT_LABELS
+from softgold.runs.typed import decode
+
+__all__ = [
+    "LABELS",
+    "RESULTS",
+    "ResultKind",
+    "kind_of",
+    "plain_result",
+    "read_result",
+    "read_result_table",
+    "recorded_digests",
+    "write_result",
+]
+
+VERSION = 1
+LABELS = "labels.csv"
+TEXT_COLUMNS = ("item", "expert", "task")
+
+
+@dataclass(frozen=True)
+class ResultKind:
+    """How a kind of result is kept.
+
+    Attributes:
+        name: Name of the result, and of the property of a run that gives it.
+        type: Its frozen dataclass, as "module:attribute": a result is imported when it is used.
+        command: The command that makes it.
+        tables: Fields that are kept as tables of their own, with the file of each. A field that is not a frame has
+            `to_frame()` and its type `from_frame(frame)`.
+        exports: Tables for people, which are not read back, with the method that gives each.
+        made_from: Files of the run that the result depends on, where they exist.
+    """
+
+    name: str
+    type: str
+    command: str
+    tables: Mapping[str, str] = field(default_factory=dict)
+    exports: Mapping[str, str] = field(default_factory=dict)
+    made_from: tuple[str, ...] = (SOFT_LABELS,)
+
+    @property
+    def record(self) -> str:
+        """Name of the JSON file."""
+        return f"{self.name}.json"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all its files."""
+        return (self.record, *self.tables.values(), *self.exports.values())
+
+    def load_type(self) -> Any:
+        """Import and return the dataclass."""
+        module, _, attribute = self.type.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+RESULTS = {
+    kind.name: kind
+    for kind in (
+        ResultKind(
+            "calibration",
+            "softgold.experts.result:Calibration",
+            "softgold calibrate",
+            tables={"labels": LABELS, "experts": "experts_summary.csv"},
+        ),
+        ResultKind(
+            "evaluation",
+            "softgold.evaluation.result:Evaluation",
+            "softgold evaluate",
+            exports={"to_frame": "metrics.csv"},
+            made_from=(SOFT_LABELS, LABELS),
+        ),
+    )
+}
+
+
+def kind_of(result: Any) -> ResultKind:
+    """Return how a result is kept."""
+    name = f"{type(result).__module__}:{type(result).__qualname__}"
+    found = [kind for kind in RESULTS.values() if kind.type == name]
+    if not found:
+        raise TypeError(f"a run directory keeps no {name}")
+    return found[0]
+
+
+def write_result(result: Any, folder: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> tuple[Path, ...]:
+    """Write a result into a folder, all of its files or none.
+
+    Args:
+        result: A value of a type in `RESULTS`.
+        folder: A run directory, or any folder.
+        inputs: Files given by the user that the result depends on; their digests are recorded.
+        force: Replace an older result.
+
+    Returns:
+        The paths that were written.
+    """
+    kind = kind_of(result)
+    record = {
+        "format": f"softgold {kind.name}",
+        "version": VERSION,
+        "softgold": __version__,
+        "made_from": {name: file_digest(folder / name) for name in kind.made_from if (folder / name).is_file()},
+        "inputs": {path.name: file_digest(path) for path in inputs if path.is_file()},
+        **plain_result(result),
+    }
+    with update_directory(folder, kind.files, force=force) as temporary:
+        write_json(record, temporary / kind.record)
+        for name, file in kind.tables.items():
+            value = getattr(result, name)
+            write_table(value if isinstance(value, pd.DataFrame) else value.to_frame(), temporary / file)
+        for method, file in kind.exports.items():
+            write_table(getattr(result, method)(), temporary / file)
+    return tuple(folder / name for name in kind.files)
+
+
+def plain_result(result: Any) -> dict[str, Any]:
+    """Return a result without its large tables as JSON's own types, as its record and `--json` show it."""
+    tables = kind_of(result).tables
+    return {
+        entry.name: to_jsonable(getattr(result, entry.name)) for entry in fields(result) if entry.name not in tables
+    }
+
+
+def read_result(folder: Path, kind: ResultKind) -> Any:
+    """Read what `write_result` wrote.
+
+    Raises:
+        StorageError: A file is missing, damaged, or of another version.
+    """
+    record = _read_record(folder, kind)
+    result = kind.load_type()
+    hints = get_type_hints(result)
+    values: dict[str, Any] = {}
+    try:
+        for entry in fields(result):
+            if entry.name in kind.tables:
+                values[entry.name] = read_result_table(folder, kind, entry.name)
+            elif entry.name in record:
+                values[entry.name] = decode(hints[entry.name], record[entry.name], entry.name)
+        return result(**values)
+    except (ValueError, TypeError, LookupError, OverflowError, SoftgoldError) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(
+            f"{folder / kind.record} is not what this version of softgold writes ({cause(error)}); "
+            f"run '{kind.command}' again"
+        ) from None
+
+
+def recorded_digests(folder: Path, kind: ResultKind) -> Mapping[str, str]:
+    """Return the digests of the files of the run that a result was made from."""
+    try:
+        found: Mapping[str, str] = decode(Mapping[str, str], _read_record(folder, kind).get("made_from"), "made_from")
+        return found
+    except ValueError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{folder / kind.record} is damaged: {error}") from None
+
+
+def _read_record(folder: Path, kind: ResultKind) -> dict[str, Any]:
+    path = folder / kind.record
+    record = read_json(path, kind.command)
+    if record.get("format") != f"softgold {kind.name}" or record.get("version") != VERSION:
+        raise StorageError(f"{path} was not written by this version of softgold; run '{kind.command}' again")
+    return record
+
+
+def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
+    """Read the field `name` of a result, which is kept as a table of its own.
+
+    Raises:
+        StorageError: The table is missing or damaged.
+    """
+    path, hint = folder / kind.tables[name], get_type_hints(kind.load_type())[name]
+    if not path.is_file():
+        raise StorageError(f"there is no {path}; '{kind.command}' writes it")
+    try:
+        # Ids may be called NA or look like numbers; only numbers can be missing.
+        frame = pd.read_csv(path, dtype=dict.fromkeys(TEXT_COLUMNS, "str"), na_values=[""], keep_default_na=False)
+        return frame if hint is pd.DataFrame else hint.from_frame(frame)
+    except (OSError, ValueError, LookupError) as error:
+        raise StorageError(f"{path} is damaged: {cause(error)}") from None

@@ -1,0 +1,159 @@
+"""The run directory as a value: `open_run` gives its fit, its votes and the results that were added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from softgold.errors import InputError, StorageError
+from softgold.models.base import Fit, Notice
+from softgold.output import PathLike
+from softgold.readers import read_soft_labels
+from softgold.runs.files import file_digest
+from softgold.runs.fits import (
+    ANNOTATORS,
+    RECORD,
+    SOFT_LABELS,
+    RunRecord,
+    read_annotators,
+    read_fit,
+    read_record,
+    read_stored_votes,
+)
+from softgold.runs.results import LABELS, RESULTS, read_result, read_result_table, recorded_digests, write_result
+from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.votes import VoteTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Run", "open_run"]
+
+
+def open_run(path: PathLike) -> Run:
+    """Open a run directory, as `softgold fit` or `fit.save(dir)` wrote it.
+
+    Its parts are read when they are first used.
+
+    Raises:
+        InputError: There is no run.
+
+    Example:
+        >>> import tempfile, softgold
+        >>> study = softgold.simulate(n_items=50, n_annotators=12, seed=0)
+        >>> folder = tempfile.mkdtemp() + "/run"
+        >>> softgold.fit(study.votes, engine="coordinate").save(folder)
+        >>> run = open_run(folder)
+        >>> run.votes.n_items, len(run.soft_labels), run.has("calibration")
+        (50, 50, False)
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise InputError(f"there is no run {folder}; 'softgold fit' makes one")
+    if not (folder / SOFT_LABELS).is_file():
+        raise InputError(f"{folder} is not a run: it has no {SOFT_LABELS}; 'softgold fit' makes one")
+    return Run(folder)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory.
+
+    Attributes:
+        path: The directory.
+    """
+
+    path: Path
+
+    def has(self, part: str) -> bool:
+        """Return whether the run has a "fit", "annotators", released "labels", or a "calibration" or "evaluation"."""
+        files = {"fit": RECORD, "annotators": ANNOTATORS, "labels": LABELS}
+        files |= {kind.name: kind.record for kind in RESULTS.values()}
+        return (self.path / files[part]).is_file()
+
+    @cached_property
+    def record(self) -> RunRecord:
+        """The contents of run.json."""
+        return read_record(self.path)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The fit."""
+        return read_fit(self.path, self.record)
+
+    @cached_property
+    def votes(self) -> VoteTable:
+        """The votes that were fitted."""
+        return read_stored_votes(self.path, self.record)
+
+    @cached_property
+    def soft_labels(self) -> SoftLabels:
+        """The soft labels as released: those of `soft_labels.csv`, by sampling where that was asked for."""
+        return read_soft_labels(self.path / SOFT_LABELS)
+
+    @cached_property
+    def annotators(self) -> pd.DataFrame:
+        """The table of `annotators.csv`."""
+        return read_annotators(self.path)
+
+    @cached_property
+    def labels(self) -> Any:
+        """The released labels of a calibration, a `softgold.experts.ReleasedLabels`."""
+        return read_result_table(self.path, RESULTS["calibration"], "labels")
+
+    @cached_property
+    def calibration(self) -> Any:
+        """The calibration with experts, a `softgold.experts.Calibration`."""
+        return self.result("calibration")
+
+    @cached_property
+    def evaluation(self) -> Any:
+        """The evaluation of models, a `softgold.evaluation.Evaluation`."""
+        return self.result("evaluation")
+
+    def result(self, name: str) -> Any:
+        """Return a result by name.
+
+        Raises:
+            StorageError: The run does not have it, or its files are damaged.
+        """
+        kind = RESULTS[name]
+        if not self.has(name):
+            raise StorageError(f"{self.path} has no {name}; '{kind.command}' makes one")
+        return read_result(self.path, kind)
+
+    def add(self, result: Any, *, inputs: Iterable[PathLike] = (), force: bool = False) -> tuple[Path, ...]:
+        """Write a calibration or an evaluation into the run, all of its files or none; return their paths.
+
+        Args:
+            result: The result.
+            inputs: Files that it was made from besides those of the run, such as the experts' labels.
+            force: Replace an older result.
+        """
+        return write_result(result, self.path, inputs=[Path(path) for path in inputs], force=force)
+
+    def problems(self) -> tuple[Notice, ...]:
+        """Return what does not belong together: files changed after the fit, results made from older files."""
+        found = []
+        if self.has("fit"):
+            changed = _changed(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
+            found += [f"{name} was changed after the fit" for name in changed]
+        for kind in RESULTS.values():
+            if self.has(kind.name):
+                changed = _changed(self.path, recorded_digests(self.path, kind), kind.made_from)
+                found += [
+                    f"{kind.record} was made with another {name} than the one in the run: run '{kind.command}' again"
+                    for name in changed
+                ]
+        return tuple(Notice("stale", text) for text in found)
+
+
+def _changed(folder: Path, recorded: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return the files that are not what was recorded; a file that was not there then, or is gone now, counts."""
+    current = {name: file_digest(folder / name) for name in names if (folder / name).is_file()}
+    return [name for name in names if recorded.get(name) != current.get(name)]
