@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.errors import UsageError
-from softgold.models.base import Posterior
+from softgold.models.base import Fit, Posterior
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.chunks import VoteChunk, vote_chunks
 from softgold.models.crowd.coordinate import in_order
@@ -79,8 +79,9 @@ class Beliefs:
     certainty: FloatArray
 
     @classmethod
-    def of(cls, posterior: Posterior, votes: VoteTable) -> Beliefs:
-        """Return the beliefs of a posterior; anything but a crowd model with its own votes raises."""
+    def of(cls, fitted: Fit | Posterior, votes: VoteTable | None = None) -> Beliefs:
+        """Return the beliefs of a fit, or of a posterior and the votes it was fitted to."""
+        posterior, votes = _taken_apart(fitted, votes)
         if not isinstance(posterior, CrowdPosterior):
             raise UsageError(
                 "planning needs a crowd model (two-class or glad): vote shares do not say what one more vote would change"
@@ -125,3 +126,11 @@ class Beliefs:
         with worker_pool() as pool:
             for _, found in in_order(on_chunk, vote_chunks(self.votes), pool):
                 yield found
+
+
+def _taken_apart(fitted: Fit | Posterior, votes: VoteTable | None) -> tuple[Posterior, VoteTable]:
+    if isinstance(fitted, Fit):
+        return fitted.posterior, fitted.votes if votes is None else votes
+    if votes is None:
+        raise UsageError("a posterior needs the votes it was fitted to: give votes=, or the fit in place of .posterior")
+    return fitted, votes

@@ -7,7 +7,6 @@ probability of outcome and class: two matrix products for all items together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import factorial, prod
@@ -15,10 +14,9 @@ from math import factorial, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.models.crowd.states import States
 from softgold.planning.beliefs import Beliefs, VoterPool
 
-__all__ = ["Outlook", "look_ahead"]
+__all__ = ["Outlook", "look_ahead", "vote_values"]
 
 FloatArray = NDArray[np.float64]
 
@@ -71,3 +69,20 @@ def _outcomes(pool: VoterPool, depth: int) -> tuple[FloatArray, NDArray[np.intp]
             orders = factorial(count) // prod(factorial(chosen.count(cell)) for cell in set(chosen))
             columns.append(orders * cells[list(chosen)].prod(axis=0))
     return np.column_stack(columns), np.array(starts)
+
+
+def vote_values(mass: FloatArray, positive: FloatArray, yes: FloatArray, certainty: FloatArray) -> FloatArray:
+    """Return what a vote of each annotator on each item is worth: the fall of E[p (1 - p)], shape (n, A).
+
+    Args:
+        mass: State probabilities of the items, shape (n, K).
+        positive: P(z = 1 | state), shape (K,).
+        yes: Chance of a yes vote of the annotators in each state, shape (A, K).
+        certainty: Probability that each item's component is the right way round, shape (n,).
+    """
+    said_yes, both = mass @ yes.T, mass @ (yes * positive).T
+    p = (mass @ positive)[:, None]
+    # p' - p is (P(yes, z = 1) - p P(yes)) / P(yes) after a yes vote, and minus the same over P(no) after a no vote.
+    gap = (2 * certainty[:, None] - 1) * (both - p * said_yes)
+    value: FloatArray = gap**2 / np.maximum(said_yes * (1 - said_yes), 1e-300)
+    return value
