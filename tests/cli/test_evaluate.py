@@ -71,7 +71,7 @@ def test_it_prints_a_table_and_writes_two_files(cli: Callable, run: Path, scores
 def test_json_on_standard_output_is_what_is_stored(cli: Callable, run: Path, scores: Path) -> None:
     answer = cli("evaluate", run, "--scores", scores, *FAST, "--json")
     stored = json.loads((run / "evaluation.json").read_text())
-    own = {"format", "version", "softgold", "made_from", "inputs"}
+    own = {"format", "version", "softgold", "made_from", "files", "inputs"}
     assert json.loads(answer.out) == {key: value for key, value in stored.items() if key not in own}
     assert stored["inputs"] == {scores.name: sha256(scores.read_bytes()).hexdigest()}
     assert stored["made_from"] == {"soft_labels.csv": sha256((run / "soft_labels.csv").read_bytes()).hexdigest()}

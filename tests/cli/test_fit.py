@@ -69,7 +69,7 @@ def names(folder: Path) -> list[str]:
 def test_a_run_directory(cli: Callable[..., Any], votes: Path, tmp_path: Path, frame: pd.DataFrame) -> None:
     answer = cli("fit", votes, "-o", tmp_path / "run", "--engine", "coordinate")
     assert (answer.code, answer.out) == (0, "")
-    assert "two-class (coordinate): 120 items, 15 annotators, 600 votes" in answer.err
+    assert "model: two-class (coordinate)\ndata: 600 votes on 120 items by 15 annotators\n" in answer.err
     assert f"written: {tmp_path / 'run'}" in answer.err
     assert names(tmp_path) == ["run", "votes.csv"]
     assert names(tmp_path / "run") == FILES
@@ -87,7 +87,7 @@ def test_the_default_engine_is_svi(cli: Callable[..., Any], votes: Path, tmp_pat
     for name in ("first", "second"):
         answer = cli("fit", votes, "-o", tmp_path / name, "--seed", 5)
         assert answer.code == 0
-        assert answer.err.startswith("two-class (svi): 120 items")
+        assert answer.err.startswith("model: two-class (svi)\n")
     for name in FILES:
         if name != "run.json":
             assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
@@ -104,7 +104,7 @@ def test_json(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     assert said["converged"] is True
     assert said["elbo"] == fitted.diagnostics.elbo[-1]
     assert said["learned"] == fitted.diagnostics.learned
-    assert said["positive_at_half"] == int((fitted.posterior.soft_labels().p >= 0.5).sum())
+    assert said["positives"] == int((fitted.posterior.soft_labels().p >= 0.5).sum())
     assert said["warnings"] == []
 
 

@@ -81,20 +81,31 @@ def propose(
     give those to `softgold duplicates update`.
     """
     from softgold.imaging import duplicates
-    from softgold.output import check_target, write_table
+    from softgold.output import check_target
 
     check_target(output, force=force)
+    check_target(state, force=True)
     space = _space(embeddings, metric, search)
     plan = _load_or_start(state, ids, space)
     plan = duplicates.propose(plan, space)
-    if plan.awaited is not None:
-        questions = plan.questions().drop(columns="positive")
-        write_table(questions.tail(len(plan.awaited)), output, force=force)
-    duplicates.save_plan(plan, state, force=True)
     if plan.awaited is None:
+        duplicates.save_plan(plan, state, force=True)
         say("nothing is left to ask: the plan is finished", quiet=quiet)
-    else:
-        say(f"round {len(plan.rounds)}: {len(plan.awaited):,} pairs, written: {output}", quiet=quiet)
+        return
+    _write_round(plan, state, output, force)
+    say(f"round {len(plan.rounds)}: {len(plan.awaited):,} pairs, written: {output}", quiet=quiet)
+
+
+def _write_round(plan: DuplicatePlan, state: Path, output: Path, force: bool) -> None:
+    """Write the plan and the pairs of its last round together: one of them alone is of no use."""
+    from softgold.imaging import duplicates
+    from softgold.output import atomic_files, check_target, write_table
+
+    check_target(output, force=force)
+    with atomic_files([state, output], force=True) as (state_file, pairs_file):
+        duplicates.save_plan(plan, state_file)
+        pairs = plan.questions().drop(columns="positive")
+        write_table(pairs.tail(0 if plan.awaited is None else len(plan.awaited)), pairs_file)
 
 
 def update(

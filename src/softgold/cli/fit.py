@@ -132,7 +132,9 @@ def fit_command(
     if as_json:
         print_json(_answer(fitted, output))
     else:
-        say(_summary(fitted, output), quiet=quiet)
+        lines = [line for line in fitted.summary().rows() if line[0] != "warning"]  # warned of already
+        say("\n".join(f"{name}: {text}" for name, text in lines), quiet=quiet)
+        say(f"written: {output}", quiet=quiet)
 
 
 def _share_or_name(prevalence: str | None) -> float | str | None:
@@ -225,42 +227,12 @@ def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, forc
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:
-    diagnostics, labels, annotators = fitted.diagnostics, fitted.posterior.soft_labels(), fitted.posterior.annotators()
-    answer = {
+    found = fitted.diagnostics
+    return {
         "run": output,
-        "model": fitted.model,
-        "engine": getattr(fitted.settings, "engine", None),
-        "items": len(labels),
-        "annotators": len(fitted.posterior.annotator_ids),
-        "votes": int(labels.n_votes.sum()),
-        "steps": diagnostics.steps,
-        "converged": diagnostics.converged,
-        "reason": diagnostics.reason,
-        "elbo": diagnostics.elbo[-1] if diagnostics.elbo else None,
-        "learned": diagnostics.learned,
-        "positive_at_half": int((labels.p >= 0.5).sum()),
-        "mean_uncertainty": float(labels.uncertainty.mean()),
-        "components": len(diagnostics.components),
-        "seconds": diagnostics.seconds,
-        "warnings": diagnostics.warnings,
+        **vars(fitted.summary()),
+        "steps": found.steps,
+        "elbo": found.elbo[-1] if found.elbo else None,
+        "learned": found.learned,
+        "components": len(found.components),
     }
-    if "p_adversarial" in annotators:
-        answer["adversarial_annotators"] = int((annotators["p_adversarial"] > 0.95).sum())
-    return answer
-
-
-def _summary(fitted: Fit, output: Path) -> str:
-    answer = _answer(fitted, output)
-    name = answer["model"] if answer["engine"] is None else f"{answer['model']} ({answer['engine']})"
-    size = (
-        f"{name}: {answer['items']:,} items, {answer['annotators']:,} annotators, {answer['votes']:,} votes, "
-        f"{answer['steps']} steps in {answer['seconds']:.1f} s ({answer['reason']})"
-    )
-    positive = (
-        f"positive at p >= 0.5: {answer['positive_at_half']:,} items; expected share of wrong labels there: "
-        f"{answer['mean_uncertainty']:.1%}"
-    )
-    lines = [size, positive]
-    if "adversarial_annotators" in answer:
-        lines.append(f"annotators who are adversarial with probability above 0.95: {answer['adversarial_annotators']}")
-    return "\n".join([*lines, f"written: {output}"])

@@ -41,7 +41,7 @@ def sample_experts(
     fills a copy with 0 and 1; and a key that the experts must not see, which `softgold calibrate --key` reads.
     """
     from softgold.experts.sampling import sample_for_experts
-    from softgold.output import check_target, write_table
+    from softgold.output import atomic_files, check_target, write_table
     from softgold.readers import read_soft_labels
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key{''.join(output.suffixes)}")
@@ -51,8 +51,9 @@ def sample_experts(
         check_target(target, force=force)
     soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
     sample = sample_for_experts(soft_labels, bins=bins, per_bin=per_bin, scheme=scheme, seed=seed)
-    write_table(sample.key(), key, force=force)
-    write_table(sample.sheet(), output, force=force)
+    with atomic_files([key, output], force=force) as (key_file, sheet_file):
+        write_table(sample.key(), key_file)
+        write_table(sample.sheet(), sheet_file)
     say(f"{len(sample):,} of {len(soft_labels):,} items for the experts: {output}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)
     if as_json:

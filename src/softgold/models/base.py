@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from softgold.checks import check_choice
 from softgold.errors import ConvergenceWarning, DataWarning, InputError, SoftgoldWarning, UsageError, warn
+from softgold.models.summaries import FitSummary
 from softgold.readers import read_votes
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
 __all__ = [
+    "ADVERSARIAL",
     "DEFAULT_MODEL",
     "MODELS",
     "Arrays",
@@ -40,6 +42,7 @@ FloatArray = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
 
 DEFAULT_MODEL = "two-class"
+ADVERSARIAL = 0.95  # an annotator with a larger probability of being adversarial counts as one
 
 # Every model by name, as "module:attribute"; a model is imported when it is used.
 MODELS: dict[str, str] = {
@@ -168,7 +171,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A fitted model: what it says, how it went, and what decided it.
 
@@ -185,6 +188,31 @@ class Fit:
     votes: VoteTable
     posterior: Posterior
     diagnostics: Diagnostics
+
+    def summary(self) -> FitSummary:
+        """Return what a person wants to know first; it prints as a few lines."""
+        labels, annotators, found = self.posterior.soft_labels(), self.posterior.annotators(), self.diagnostics
+        adversarial = annotators["p_adversarial"] > ADVERSARIAL if "p_adversarial" in annotators else pd.Series([False])
+        return FitSummary(
+            model=self.model,
+            engine=getattr(self.settings, "engine", ""),
+            items=self.votes.n_items,
+            annotators=self.votes.n_annotators,
+            votes=self.votes.n_votes,
+            positives=int((labels.p >= 0.5).sum()),
+            expected_wrong=float(labels.uncertainty.mean()),
+            adversaries=int(adversarial.sum()),
+            converged=found.converged,
+            reason=found.reason,
+            seconds=found.seconds,
+            warnings=found.warnings,
+        )
+
+    def __repr__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def save(
         self,

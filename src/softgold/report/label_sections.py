@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.models.base import Fit
+from softgold.models.base import ADVERSARIAL, Fit
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
 from softgold.report.plots import Mark, Spread, curve, histogram, spreads
 from softgold.runs import Run
@@ -24,7 +24,6 @@ MOST_ANNOTATORS = 40
 MOST_DRAWN = 240
 MOST_STEPS = 300
 MOST_VOTE_BINS = 25
-ADVERSARIAL = 0.95
 
 
 def thresholds(run: Run) -> list[Mark]:

@@ -21,11 +21,12 @@ __all__ = [
     "LABELS",
     "RESULTS",
     "ResultKind",
+    "changed_files",
+    "changes",
     "kind_of",
     "plain_result",
     "read_result",
     "read_result_table",
-    "recorded_digests",
     "write_result",
 ]
 
@@ -113,22 +114,34 @@ def write_result(result: Any, folder: Path, *, inputs: Iterable[Path] = (), forc
         The paths that were written.
     """
     kind = kind_of(result)
-    record = {
-        "format": f"softgold {kind.name}",
-        "version": VERSION,
-        "softgold": __version__,
-        "made_from": {name: file_digest(folder / name) for name in kind.made_from if (folder / name).is_file()},
-        "inputs": {path.name: file_digest(path) for path in inputs if path.is_file()},
-        **plain_result(result),
-    }
     with update_directory(folder, kind.files, force=force) as temporary:
-        write_json(record, temporary / kind.record)
         for name, file in kind.tables.items():
             value = getattr(result, name)
             write_table(value if isinstance(value, pd.DataFrame) else value.to_frame(), temporary / file)
         for method, file in kind.exports.items():
             write_table(getattr(result, method)(), temporary / file)
+        record = {
+            "format": f"softgold {kind.name}",
+            "version": VERSION,
+            "softgold": __version__,
+            "made_from": _digests(folder, kind.made_from),
+            "files": _digests(temporary, kind.files),
+            "inputs": {path.name: file_digest(path) for path in inputs if path.is_file()},
+            **plain_result(result),
+        }
+        write_json(record, temporary / kind.record)
     return tuple(folder / name for name in kind.files)
+
+
+def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: file_digest(folder / name) for name in names if (folder / name).is_file()}
+
+
+def changed_files(folder: Path, recorded: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return the files that differ from their recorded digests, or are there only now or only then."""
+    names = list(names)
+    current = _digests(folder, names)
+    return [name for name in names if recorded.get(name) != current.get(name)]
 
 
 def plain_result(result: Any) -> dict[str, Any]:
@@ -165,15 +178,15 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
         ) from None
 
 
-def recorded_digests(folder: Path, kind: ResultKind) -> Mapping[str, str]:
-    """Return the digests of the files of the run that a result was made from."""
+def changes(folder: Path, kind: ResultKind) -> tuple[list[str], list[str]]:
+    """Return the files of a result that were changed since, and those it was made from that are others now."""
+    record = _read_record(folder, kind)
     try:
-        found: Mapping[str, str] = decode(Mapping[str, str], _read_record(folder, kind).get("made_from"), "made_from")
-        return found
+        files, made_from = (decode(Mapping[str, str], record.get(name), name) for name in ("files", "made_from"))
     except ValueError as error:
-        if isinstance(error, StorageError):
-            raise
         raise StorageError(f"{folder / kind.record} is damaged: {error}") from None
+    own = (*kind.tables.values(), *kind.exports.values())
+    return changed_files(folder, files, own), changed_files(folder, made_from, kind.made_from)
 
 
 def _read_record(folder: Path, kind: ResultKind) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from softgold.errors import InputError, StorageError
 from softgold.models.base import Fit, Notice
 from softgold.output import PathLike
 from softgold.readers import read_soft_labels
-from softgold.runs.files import file_digest
 from softgold.runs.fits import (
     ANNOTATORS,
     RECORD,
@@ -25,12 +24,17 @@ from softgold.runs.fits import (
     read_record,
     read_stored_votes,
 )
-from softgold.runs.results import LABELS, RESULTS, read_result, read_result_table, recorded_digests, write_result
+from softgold.runs.results import (
+    LABELS,
+    RESULTS,
+    changed_files,
+    changes,
+    read_result,
+    read_result_table,
+    write_result,
+)
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Run", "open_run"]
 
@@ -138,22 +142,15 @@ class Run:
         return write_result(result, self.path, inputs=[Path(path) for path in inputs], force=force)
 
     def problems(self) -> tuple[Notice, ...]:
-        """Return what does not belong together: files changed after the fit, results made from older files."""
+        """Return what does not belong together: changed files, and results made from older files."""
         found = []
         if self.has("fit"):
-            changed = _changed(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
+            changed = changed_files(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
             found += [f"{name} was changed after the fit" for name in changed]
         for kind in RESULTS.values():
             if self.has(kind.name):
-                changed = _changed(self.path, recorded_digests(self.path, kind), kind.made_from)
-                found += [
-                    f"{kind.record} was made with another {name} than the one in the run: run '{kind.command}' again"
-                    for name in changed
-                ]
+                own, sources = changes(self.path, kind)
+                found += [f"{name} was changed after '{kind.command}' wrote it" for name in own]
+                again = f"than the one in the run: run '{kind.command}' again"
+                found += [f"{kind.record} was made with another {name} {again}" for name in sources]
         return tuple(Notice("stale", text) for text in found)
-
-
-def _changed(folder: Path, recorded: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the files that are not what was recorded; a file that was not there then, or is gone now, counts."""
-    current = {name: file_digest(folder / name) for name in names if (folder / name).is_file()}
-    return [name for name in names if recorded.get(name) != current.get(name)]

@@ -19,8 +19,8 @@ def decode(hint: Any, value: Any, where: str = "value") -> Any:
     """Return `value` as the type that `hint` names.
 
     Args:
-        hint: A frozen dataclass, a plain type, None, a Literal, a union, or a tuple, mapping, NumPy array, pandas frame
-            or index of those.
+        hint: A frozen dataclass, a plain type, None, a Literal, a union, a NumPy array, a pandas frame, or a tuple or
+            mapping of those.
         value: What JSON gave. A number that was not finite was written as null and comes back as NaN.
         where: Name of the value, for messages.
 
@@ -121,18 +121,12 @@ def _decode_column(cells: Any, where: str) -> Any:
     raise ValueError(f"{where} mixes {', '.join(sorted(kind.__name__ for kind in kinds))}")
 
 
-def _decode_index(inner: tuple[Any, ...], value: Any, where: str) -> pd.Index[str]:
-    found: pd.Index[str] = pd.Index(_decode_tuple((str, Ellipsis), value, where), dtype="str")
-    return found
-
-
 _CONTAINERS = {
     tuple: _decode_tuple,
     Mapping: _decode_mapping,
     dict: _decode_mapping,
     np.ndarray: _decode_array,
     pd.DataFrame: _decode_frame,
-    pd.Index: _decode_index,
 }
 
 

@@ -57,7 +57,7 @@ class DifficultySummary:
     high: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SoftLabels:
     """What the votes say of each item.
 
@@ -85,6 +85,9 @@ class SoftLabels:
 
     def __len__(self) -> int:
         return len(self.item_ids)
+
+    def __repr__(self) -> str:
+        return f"SoftLabels: {len(self):,} items by {self.method}"
 
     @property
     def mean_vote(self) -> FloatArray:

@@ -36,7 +36,7 @@ class Components:
     annotators: IntArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VoteTable:
     """Binary votes in sparse form, V votes of A annotators on I items.
 
@@ -72,6 +72,9 @@ class VoteTable:
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"VoteTable: {self.n_votes:,} votes on {self.n_items:,} items by {self.n_annotators:,} annotators"
 
     @classmethod
     def from_codes(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from softgold.errors import StorageError
 from softgold.imaging.duplicates.plan import DuplicatePlan, Round
-from softgold.output import write_json
+from softgold.output import settle, write_json
 
 __all__ = ["load_plan", "save_plan"]
 
@@ -50,6 +50,7 @@ def save_plan(plan: DuplicatePlan, path: str | os.PathLike[str], *, force: bool 
 
 def load_plan(path: str | os.PathLike[str]) -> DuplicatePlan:
     """Read a plan, or say what is wrong with the file."""
+    settle(path)
     try:
         state = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,0 +1,229 @@
+"""Files and folders that are replaced as a whole: see the package for how."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+from softgold.errors import OutputError
+from softgold.output.journal import replace_together, sweep
+from softgold.output.rebuild import can_rebuild, exchange_rebuilt
+from softgold.output.system import exchange, locked, rename_new, sync_directory, sync_file, sync_tree
+from softgold.output.targets import RUN_MARKER, PathLike, as_output_error, check_target
+from softgold.output.temporaries import is_own, public_path, temporary_sibling
+
+__all__ = ["atomic_directory", "atomic_file", "atomic_files", "update_directory"]
+
+
+@contextmanager
+def atomic_file(path: PathLike, *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary sibling to write to, and rename it to `path` when the block ends well.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with atomic_file(f"{folder}/greeting.txt") as temporary:
+        ...     _ = temporary.write_text("hello")
+        >>> os.listdir(folder)
+        ['greeting.txt']
+    """
+    target = check_target(path, force=force)
+    _sweep_around(target.parent)
+    with temporary_sibling(target) as temporary:
+        with as_output_error(target), _steady(target.parent):
+            temporary.touch(exist_ok=False)
+        with as_output_error(target, inside=temporary):
+            yield temporary
+            _finish_file(temporary, target)
+        with as_output_error(target), _steady(target.parent):
+            check_target(target, force=force)
+            _put_file(temporary, target, force)
+
+
+def _finish_file(temporary: Path, target: Path) -> None:
+    if target.exists():
+        shutil.copymode(target, temporary)
+    sync_file(temporary)
+
+
+def _put_file(temporary: Path, target: Path, force: bool) -> None:
+    if force:
+        temporary.replace(target)
+    else:
+        try:
+            rename_new(temporary, target)
+        except FileExistsError:  # another process was faster
+            check_target(target)
+            raise
+    sync_directory(target.parent)
+
+
+@contextmanager
+def atomic_files(paths: Sequence[PathLike], *, force: bool = False) -> Iterator[list[Path]]:
+    """Give one temporary path per file, and replace all targets together when the block has written them.
+
+    The files may be in different folders. After a kill, all of them are old or all of them new as soon as softgold next
+    writes to one of the folders.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with atomic_files([f"{folder}/sheet.csv", f"{folder}/key.csv"]) as (sheet, key):
+        ...     _ = sheet.write_text("item,label"), key.write_text("item,bin")
+        >>> sorted(os.listdir(folder))
+        ['key.csv', 'sheet.csv']
+    """
+    targets = [check_target(path, force=force) for path in paths]
+    for folder in {target.parent for target in targets}:
+        _sweep_around(folder)
+    with ExitStack() as removal:
+        temporaries = [removal.enter_context(temporary_sibling(target)) for target in targets]
+        with ExitStack() as explained:
+            for temporary, target in zip(temporaries, targets, strict=True):
+                explained.enter_context(as_output_error(target, inside=temporary))
+            yield temporaries
+            for temporary, target in zip(temporaries, targets, strict=True):
+                _finish_file(temporary, target)
+        with as_output_error(targets[0]):
+            _replace_all(list(zip(temporaries, targets, strict=True)), force)
+
+
+def _replace_all(renames: list[tuple[Path, Path]], force: bool) -> None:
+    def check() -> None:
+        for _, target in renames:
+            check_target(target, force=force)
+
+    replace_together(renames, check=check)
+
+
+@contextmanager
+def atomic_directory(path: PathLike, *, force: bool = False, marker: str = RUN_MARKER) -> Iterator[Path]:
+    """Give a temporary sibling directory to fill, and let it take the name `path` when the block ends well.
+
+    Args:
+        path: Where the directory is to be.
+        force: Replace an existing directory, which must be empty or hold the marker.
+        marker: Name of a file that the block writes, by which a later call recognises the directory as one of ours.
+    """
+    target = check_target(path, force=force, directory=True, marker=marker)
+    _sweep_around(target.parent)
+    with temporary_sibling(target) as temporary:
+        with as_output_error(target):
+            temporary.mkdir()
+        with as_output_error(target, inside=temporary):
+            yield temporary
+            if not (temporary / marker).is_file():
+                raise RuntimeError(f"the block that fills {target} did not write {marker}")
+            sync_tree(temporary)
+        with as_output_error(target):
+            _put_directory(temporary, target, force, marker)
+
+
+def _put_directory(temporary: Path, target: Path, force: bool, marker: str) -> None:
+    def check() -> None:
+        check_target(target, force=force, directory=True, marker=marker)
+
+    check()
+    if not target.exists():
+        try:
+            rename_new(temporary, target)
+            sync_directory(target.parent)
+            return
+        except FileExistsError:  # another process was faster
+            check()
+    with _turn(target):
+        check()
+        shutil.copymode(target, temporary)
+        exchanged = exchange(temporary, target)
+    if not exchanged:
+        replace_together([(temporary, target)], check=check)
+    sync_directory(target.parent)
+
+
+@contextmanager
+def update_directory(path: PathLike, names: Sequence[str], *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary directory in which to write the files `names`, then put them into the directory `path` together.
+
+    The other files of `path` stay as they are. A run directory holds the old files or the new ones at every moment; in
+    any other folder, an update that was killed halfway is completed by the next command that writes there.
+
+    Raises:
+        OutputError: A file exists and `force` is not given, or another process replaced the whole run meanwhile.
+    """
+    folder = Path(os.path.realpath(path))
+    if not folder.is_dir():
+        raise OutputError(f"cannot add to {path}: it is not a folder")
+    for name in names:
+        check_target(folder / name, force=force)
+    _sweep_around(folder)
+    began = _identity(folder)
+    rebuild = not is_own(folder) and can_rebuild(folder)
+    with temporary_sibling(folder if rebuild else folder / "update") as temporary:
+        with as_output_error(folder):
+            temporary.mkdir()
+        with as_output_error(folder, inside=temporary):
+            yield temporary
+            for name in names:
+                _finish_file(temporary / name, folder / name)
+        with as_output_error(folder):
+            if not (rebuild and _exchange_whole(temporary, folder, names, force, began)):
+                _replace_each(temporary, folder, names, force)
+
+
+def _exchange_whole(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: object) -> bool:
+    with _turn(folder):
+        for name in names:
+            check_target(folder / name, force=force)
+        if _identity(folder) != began:
+            raise OutputError(f"{public_path(folder)} was replaced by another process meanwhile; run the command again")
+        return exchange_rebuilt(temporary, folder, names)
+
+
+def _replace_each(temporary: Path, folder: Path, names: Sequence[str], force: bool) -> None:
+    if temporary.parent == folder:
+        _replace_all([(temporary / name, folder / name) for name in names], force)
+        return
+    # The folder cannot be exchanged after all. A mounted one needs copies: nothing can be renamed into it.
+    with temporary_sibling(folder / "update") as inside:
+        shutil.copytree(temporary, inside)
+        sync_tree(inside)
+        _replace_all([(inside / name, folder / name) for name in names], force)
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """Return what tells one run in a folder from the next, which a fit with `--force` may put in its place."""
+    try:
+        found = (folder / RUN_MARKER).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _turn(folder: Path) -> ExitStack | nullcontext[None]:
+    """Give the lock of a folder that is about to be exchanged; one of our own temporaries needs none."""
+    if is_own(folder):
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(locked(folder))
+    return stack
+
+
+def _steady(folder: Path) -> ExitStack | nullcontext[None]:
+    """Give a lock under which a run directory is not exchanged; in other folders there is nothing to wait for."""
+    if is_own(folder) or not (folder / RUN_MARKER).is_file():
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(locked(folder, shared=True))
+    return stack
+
+
+def _sweep_around(folder: Path) -> None:
+    """Remove what killed processes left in a folder, and beside it if it is a run."""
+    if is_own(folder):
+        return
+    sweep(folder)
+    if (folder / RUN_MARKER).is_file():
+        sweep(folder.parent)

@@ -1,0 +1,76 @@
+"""Results as tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from softgold.errors import OutputError
+from softgold.output.atomic import atomic_file
+from softgold.output.targets import PathLike
+from softgold.output.temporaries import public_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["excel_safe", "table_text", "write_table"]
+
+# A cell that begins so is a formula to a spreadsheet.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_table(frame: pd.DataFrame, path: PathLike, *, force: bool = False) -> None:
+    """Write a table atomically; the suffix chooses CSV, TSV, either with `.gz`, or Parquet.
+
+    Text files are UTF-8 with `\\n` line ends; numbers are written so that they read back equal; a missing value is
+    an empty cell.
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    with atomic_file(path, force=force) as temporary:
+        try:
+            if suffixes[-1:] in ([".parquet"], [".pq"]):
+                frame.to_parquet(temporary, index=False)
+                return
+            data = table_text(frame, separator="\t" if ".tsv" in suffixes[-2:] else ",").encode()
+        except UnicodeEncodeError as error:
+            raise _unwritable(error, Path(path)) from None
+        # Without a time stamp the same table gives the same bytes.
+        temporary.write_bytes(gzip.compress(data, mtime=0) if suffixes[-1:] == [".gz"] else data)
+
+
+def table_text(frame: pd.DataFrame, *, separator: str = ",") -> str:
+    """Return the table as the text that `write_table` writes.
+
+    >>> import pandas as pd
+    >>> table_text(pd.DataFrame({"item": ["007"], "p": [0.1], "b_mean": [float("nan")]}))
+    'item,p,b_mean\\n007,0.1,\\n'
+    """
+    # The csv module of Python 3.11 leaves a lone carriage return unquoted, and readers then see a line end.
+    texts = frame.select_dtypes(include=["str", "object"])
+    returns = any(texts[name].astype("str").str.contains("\r", regex=False).any() for name in texts)
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    return frame.to_csv(index=False, sep=separator, lineterminator="\n", quoting=quoting)
+
+
+def excel_safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table for people with a spreadsheet: an apostrophe before texts that it would take for formulas.
+
+    Tables for programs are written without it, because ids must read back equal.
+
+    >>> import pandas as pd
+    >>> excel_safe(pd.DataFrame({"item": ["=1+1", "scan-7"], "p": [-0.5, 1.0]}))["item"].tolist()
+    ["'=1+1", 'scan-7']
+    """
+    texts = frame.select_dtypes(include=["str", "object", "category"])
+    return frame.assign(**{str(name): texts[name].map(_inert, na_action="ignore") for name in texts})
+
+
+def _inert(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+
+def _unwritable(error: UnicodeEncodeError, path: Path) -> OutputError:
+    text = error.object[max(0, error.start - 20) : error.end + 20]
+    return OutputError(f"cannot write {public_path(path)}: {text!r} is not valid Unicode (a lone surrogate)")

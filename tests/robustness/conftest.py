@@ -1,0 +1,73 @@
+"""The server that runs commands in forks, as a fixture."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import softgold
+
+SERVER = Path(__file__).parent / "server.py"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended: exit code (minus the signal that killed it), events, output, and whether its time was up."""
+
+    code: int
+    events: int | None
+    out: str
+    err: str
+    timed_out: bool
+    peak: int
+
+
+class Server:
+    """Runs command lines in forks of one process that has imported softgold; see server.py for the options."""
+
+    def __init__(self) -> None:
+        environment = os.environ | {"PYTHONPATH": str(Path(softgold.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
+        self._process = subprocess.Popen(
+            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self._readline()
+
+    def run(self, *arguments: object, folder: Path, **options: Any) -> Outcome:
+        return self._ask({"arguments": [str(argument) for argument in arguments], "folder": str(folder), **options})
+
+    def python(self, code: str, *, folder: Path, **options: Any) -> Outcome:
+        return self._ask({"code": code, "folder": str(folder), **options})
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def _ask(self, request: dict[str, Any]) -> Outcome:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Outcome(**json.loads(self._readline()))
+
+    def _readline(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the server has ended"
+        return line
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """Run commands in forks of one process: `server.run("describe", path, folder=tmp_path)`."""
+    started = Server()
+    yield started
+    started.close()

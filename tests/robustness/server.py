@@ -1,0 +1,191 @@
+"""A process that imports softgold once and runs each request in a fork of itself, with limits and signals.
+
+Requests and answers are lines of JSON on standard input and output. A request has `arguments` (a command line) or
+`code` (Python), and may have:
+    folder              working directory; file-system events below it are counted
+    signal, event       send this signal to the process itself just before its n-th event, from 0
+    seconds, memory     limits: wall-clock time, and address space in bytes
+    without_exchange    pretend that the system cannot exchange two names
+    stdout, stderr      paths to write to instead of capturing, or "closed"
+    environment         variables to set
+An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `timed_out` and `peak` (bytes).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+EVENTS = {
+    "open",
+    "os.chmod",
+    "os.chown",
+    "os.link",
+    "os.listdir",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.scandir",
+    "os.symlink",
+    "os.truncate",
+    "os.utime",
+}
+MODULES = (
+    "numpy",
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "scipy.optimize",
+    "rich.table",
+    "jinja2",
+    "softgold.cli.app",
+    "softgold.cli.evaluation_tables",
+    "softgold.readers",
+    "softgold.evaluation",
+    "softgold.experts",
+    "softgold.report",
+    "softgold.simulation",
+    "softgold.models.crowd.models",
+    "softgold.imaging.duplicates",
+    "softgold.imaging.segmentation",
+    "softgold.imaging.detection.convergence",
+)
+
+
+def watch(folder: str, events: list[int], number: int | None, event: int | None) -> None:
+    """Count the file-system events below a folder from now on, and send a signal before one of them."""
+
+    def hook(name: str, arguments: tuple[Any, ...]) -> None:
+        if name not in EVENTS or not any(concerns(argument) for argument in arguments[:2]):
+            return
+        events[0] += 1
+        if event is not None and events[0] == event + 1:
+            os.kill(os.getpid(), number or signal.SIGKILL)
+
+    def concerns(argument: Any) -> bool:
+        if isinstance(argument, bytes):
+            argument = os.fsdecode(argument)
+        if not isinstance(argument, str | os.PathLike):
+            return False
+        return os.path.abspath(argument).startswith(folder)  # noqa: PTH100 - resolving would be an event itself
+
+    sys.addaudithook(hook)
+
+
+def run(request: dict[str, Any]) -> int:
+    """Run one request in this process, a fork of the server, and return its exit code."""
+    from softgold.cli.app import main
+
+    if "arguments" in request:
+        return main(request["arguments"])
+    exec(compile(request["code"], "request", "exec"), {"__name__": "request"})
+    return 0
+
+
+def child(request: dict[str, Any], out: str, err: str, counted: str) -> None:
+    """Do the request and end the process."""
+    os.setsid()
+    code, events = 1, [0]
+    folder = os.path.realpath(request["folder"])
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, stop if "code" in request else signal.SIG_DFL)
+        redirect(1, request.get("stdout", out))
+        redirect(2, request.get("stderr", err))
+        os.environ.update(request.get("environment", {}))
+        os.chdir(folder)
+        if request.get("without_exchange"):
+            import softgold.output.system
+
+            softgold.output.system._system_call = lambda: None  # type: ignore[assignment]
+        if "memory" in request:
+            limit = size() + request["memory"]
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        watch(folder, events, request.get("signal"), request.get("event"))
+        code = run(request)
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    try:
+        Path(counted).write_text(str(events[0]))
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        pass
+    os._exit(code)
+
+
+def stop(number: int, _frame: object) -> None:
+    """End as the commands do when they are asked to."""
+    raise SystemExit(128 + number)
+
+
+def size() -> int:
+    """Return the address space of this process in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def redirect(descriptor: int, target: str) -> None:
+    if target == "closed":
+        os.close(descriptor)
+        return
+    opened = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.dup2(opened, descriptor)
+    os.close(opened)
+
+
+def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Fork, wait until the fork has ended or its time is over, and tell what came of it."""
+    out, err, counted = (os.path.join(folder, name) for name in ("out", "err", "counted"))  # noqa: PTH118
+    for path in (out, err, counted):
+        Path(path).write_bytes(b"")
+    pid = os.fork()
+    if pid == 0:
+        child(request, out, err, counted)
+    deadline = time.monotonic() + request.get("seconds", 60)
+    timed_out = False
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            timed_out = True
+            os.kill(pid, signal.SIGKILL)
+            deadline = float("inf")
+        time.sleep(0.002)
+    text = Path(counted).read_text()
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "events": int(text) if text else None,
+        "out": Path(out).read_bytes().decode("utf-8", "surrogateescape"),
+        "err": Path(err).read_bytes().decode("utf-8", "surrogateescape"),
+        "timed_out": timed_out,
+        "peak": usage.ru_maxrss * 1024,
+    }
+
+
+def main() -> None:
+    """Import what the commands need, and answer requests until the input ends."""
+    for name in MODULES:
+        __import__(name)
+    answers = os.fdopen(os.dup(1), "w")
+    with tempfile.TemporaryDirectory() as folder:
+        print("ready", file=answers, flush=True)
+        for line in sys.stdin:
+            print(json.dumps(serve(json.loads(line), folder)), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
