@@ -27,6 +27,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("experts",),
+    ("planning",),
     ("evaluation",),
     ("imaging",),
     ("report",),

@@ -171,7 +171,9 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     value[np.arange(depth) >= limit[:, None]] = -np.inf
     open_votes = int((value > CLOSED).sum())
     if open_votes == 0:
-        raise UsageError("no item is open: one more vote would change no soft label of this run, so there is none to buy")
+        raise UsageError(
+            "no item is open: one more vote would change no soft label of this run, so there is none to buy"
+        )
     if budget > open_votes:
         raise UsageError(
             f"a budget of {budget:,} is above what is left: with at most {depth} votes per item, {open_votes:,} votes "
@@ -189,7 +191,11 @@ def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:
 
 
 def _plan(
-    beliefs: Beliefs, outlook: Outlook, wanted: IntArray, assignment: Assignment | None = None, rows: IntArray | None = None
+    beliefs: Beliefs,
+    outlook: Outlook,
+    wanted: IntArray,
+    assignment: Assignment | None = None,
+    rows: IntArray | None = None,
 ) -> VotePlan:
     chosen = _by_value(outlook, wanted)
     if assignment is not None and rows is not None:  # an item may have lost all its votes for want of people

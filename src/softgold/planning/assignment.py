@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
+from softgold.planning.outcomes import vote_values
 
 __all__ = ["NEWCOMER_VOTES", "Assignment", "assign"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
+SAMPLED_ITEMS = 500
 NEWCOMER_VOTES = 10  # an annotator with fewer votes than these is a newcomer
 
 
@@ -69,8 +71,8 @@ class _Desk:
 def assign(beliefs: Beliefs, items: IntArray, votes_wanted: IntArray, crew: Crew, explore: float) -> Assignment:
     """Assign people to the votes of a plan.
 
-    The gain of a vote is about a product of what the item has to gain and of how sharply the annotator tells the
-    classes apart, and such a sum is largest when the sharpest go to the items with most to gain.
+    What a vote is worth is about a product of what the item has to gain and of how much the annotator's votes tell on
+    such items, and a sum of such products is largest when those who tell most go where there is most to gain.
 
     Args:
         beliefs: The beliefs.
@@ -82,11 +84,19 @@ def assign(beliefs: Beliefs, items: IntArray, votes_wanted: IntArray, crew: Crew
     rows = np.repeat(np.arange(len(items)), votes_wanted)
     desk = _Desk(rows, crew.capacity.tolist(), _voters(beliefs, items, crew), [-1] * len(rows))
     explored = _explore(desk, crew.n_votes(beliefs), explore)
-    sharpness = np.abs(beliefs.sharpness(crew.skills(beliefs)))
-    _fill(desk, np.argsort(-sharpness, kind="stable").tolist())
+    _fill(desk, np.argsort(-_worth(beliefs, items, crew), kind="stable").tolist())
     filled = np.flatnonzero(np.array(desk.chosen) >= 0)
     who = np.array(desk.chosen, dtype=np.int64)[filled]
     return Assignment(rows[filled], crew.annotator_ids[who], np.isin(filled, explored))
+
+
+def _worth(beliefs: Beliefs, items: IntArray, crew: Crew) -> FloatArray:
+    """Return what a vote of each member is worth on average over the items of the plan, shape (C,)."""
+    some = np.sort(items[:: max(1, len(items) // SAMPLED_ITEMS)])
+    chances = beliefs.chances(crew.skills(beliefs))
+    values = vote_values(beliefs.masses(some), beliefs.states.positive, chances, beliefs.certainty[some])
+    worth: FloatArray = values.mean(axis=0)
+    return worth
 
 
 def _voters(beliefs: Beliefs, items: IntArray, crew: Crew) -> list[set[int]]:

@@ -20,13 +20,12 @@ from softgold.models.crowd.states import States
 from softgold.models.crowd.threads import worker_pool
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Beliefs", "VoterPool"]
+__all__ = ["Beliefs", "VoterPool", "select_items", "state_masses"]
 
 FloatArray = NDArray[np.float64]
 Result = TypeVar("Result")
 
 N_TYPES = 3
-POINT = 1e-12  # variance of an annotator whose skills are taken as known
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class Beliefs:
         posterior, votes = _taken_apart(fitted, votes)
         if not isinstance(posterior, CrowdPosterior):
             raise UsageError(
-                "planning needs a crowd model (two-class or glad): vote shares do not say what one more vote would change"
+                "planning needs a crowd model (two-class or glad): vote shares do not say what a vote would change"
             )
         same = posterior.item_ids.equals(votes.item_ids) and posterior.annotator_ids.equals(votes.annotator_ids)
         if not same or not np.array_equal(posterior.item_counts, votes.item_counts):
@@ -115,6 +114,11 @@ class Beliefs:
         gap = self.states.given_class(1) - self.states.given_class(0)
         return self.chances(skills) @ gap
 
+    def masses(self, items: NDArray[np.int64]) -> FloatArray:
+        """Return the state probabilities of some items, which ascend, shape (n, K)."""
+        votes, annotators = select_items(self.votes, items)
+        return state_masses(votes, self.posterior.skills.take(annotators), self.states)
+
     def each_chunk(self, work: Callable[[slice, FloatArray], Result]) -> Iterator[Result]:
         """Call `work` with the rows and the state probabilities, shape (n, K), of every chunk; yield in order."""
         skills, states = self.posterior.skills, self.states
@@ -134,3 +138,27 @@ def _taken_apart(fitted: Fit | Posterior, votes: VoteTable | None) -> tuple[Post
     if votes is None:
         raise UsageError("a posterior needs the votes it was fitted to: give votes=, or the fit in place of .posterior")
     return fitted, votes
+
+
+def select_items(votes: VoteTable, items: NDArray[np.int64]) -> tuple[VoteTable, NDArray[np.intp]]:
+    """Return the votes on some items, and which annotators of the whole table gave them."""
+    place = np.full(votes.n_items, -1)
+    place[items] = np.arange(len(items))
+    kept = place[votes.item_codes] >= 0
+    annotators, codes = np.unique(votes.annotator_codes[kept], return_inverse=True)
+    weights = None if votes.weights is None else votes.weights[kept]
+    table = VoteTable.from_codes(
+        place[votes.item_codes[kept]],
+        codes,
+        votes.votes[kept],
+        votes.item_ids[items],
+        votes.annotator_ids[annotators],
+        weights=weights,
+    )
+    return table, annotators.astype(np.intp)
+
+
+def state_masses(votes: VoteTable, skills: Skills, states: States) -> FloatArray:
+    """Return the state probabilities of all items of a small table, shape (I, K)."""
+    response = respond(skills, states)
+    return np.concatenate([item_masses(chunk, skills, response, states)[0] for chunk in vote_chunks(votes)])

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.checks import check_in_range, check_positive_int
@@ -14,173 +13,19 @@ from softgold.models.base import Fit, Posterior
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.campaigns import Campaign, Sample, run_campaign
 from softgold.planning.crew import Crew
+from softgold.planning.forecast_result import Ambiguous, Curve, Forecast, VotesNeeded
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Ambiguous", "Curve", "Forecast", "VotesNeeded", "forecast"]
+__all__ = ["forecast"]
 
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.9
 HORIZON = 20  # further votes per item that are looked at
-SAMPLED_ITEMS = 2000
+SAMPLED_ITEMS = 1000
 N_CAMPAIGNS = 40
 N_POINTS = 61
 UNSETTLED = 0.2  # chance of a wrong label that an ambiguous item keeps, more likely than not, after any number of votes
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """What to expect after so many further votes, each array of shape (P,).
-
-    Attributes:
-        votes: Further votes.
-        error: Expected share of wrong labels.
-        error_low: Lower end of its interval.
-        error_high: Upper end.
-        brier: Expected Brier score.
-        brier_low: Lower end of its interval.
-        brier_high: Upper end.
-    """
-
-    votes: FloatArray
-    error: FloatArray
-    error_low: FloatArray
-    error_high: FloatArray
-    brier: FloatArray
-    brier_low: FloatArray
-    brier_high: FloatArray
-
-    def error_at(self, votes: float) -> tuple[float, float, float]:
-        """Return the expected share of wrong labels after some votes, and its interval."""
-        value, low, high = (
-            float(np.interp(votes, self.votes, part)) for part in (self.error, self.error_low, self.error_high)
-        )
-        return value, low, high
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per number of votes."""
-        return pd.DataFrame(vars(self))
-
-
-@dataclass(frozen=True)
-class VotesNeeded:
-    """Further votes until a share of wrong labels is reached.
-
-    Attributes:
-        target_error: The share.
-        votes: About how many votes; infinite where they do not reach it.
-        low: Lower end of the interval.
-        high: Upper end; infinite where some simulated campaigns do not reach it.
-        uniform: Votes needed when every item gets equally many.
-    """
-
-    target_error: float
-    votes: float
-    low: float
-    high: float
-    uniform: float
-
-
-@dataclass(frozen=True, eq=False)
-class Ambiguous:
-    """Items that no number of votes will settle, the most even first, each array of shape (M,).
-
-    Attributes:
-        item_ids: Their ids, length M.
-        p: Soft labels.
-        n_votes: Votes so far.
-        error_left: Expected chance of a wrong label after any number of votes.
-    """
-
-    item_ids: pd.Index[str]
-    p: FloatArray
-    n_votes: NDArray[np.int64]
-    error_left: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.item_ids)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per item: `item, p, n_votes, error_left`."""
-        return pd.DataFrame(
-            {"item": self.item_ids, "p": self.p, "n_votes": self.n_votes, "error_left": self.error_left}
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """What further votes would buy.
-
-    Attributes:
-        n_items: Number of items.
-        n_votes: Votes so far.
-        error: Expected share of wrong labels now.
-        error_left: The same after any number of votes.
-        adaptive: Votes bought one after the other where they are worth most.
-        uniform: Equally many votes on every item.
-        needed: Votes until the target, where one was given.
-        ambiguous: Items to ask an expert about.
-        level: Probability of the intervals.
-        horizon: Further votes per item that were looked at.
-    """
-
-    n_items: int
-    n_votes: int
-    error: float
-    error_left: float
-    adaptive: Curve
-    uniform: Curve
-    needed: VotesNeeded | None
-    ambiguous: Ambiguous
-    level: float
-    horizon: int
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return both curves in one table, `policy` first."""
-        named = (("adaptive", self.adaptive), ("uniform", self.uniform))
-        return pd.concat([curve.to_frame().assign(policy=name) for name, curve in named], ignore_index=True)[
-            ["policy", *vars(self.adaptive)]
-        ]
-
-    def __str__(self) -> str:
-        now, low, high = self.adaptive.error_at(0)
-        text = f"about {now:.1%} of the {self.n_items:,} labels are wrong now ({low:.1%} - {high:.1%})"
-        if self.needed is not None:
-            text += f"; {_needed_words(self)}"
-        return f"{text}; {_ambiguous_words(len(self.ambiguous))}"
-
-
-def _needed_words(found: Forecast) -> str:
-    needed = found.needed
-    assert needed is not None
-    goal = f"{100 * needed.target_error:g} % wrong"
-    if needed.votes == 0:
-        return f"{goal} is reached already"
-    if math.isinf(needed.votes):
-        most = found.horizon
-        if needed.target_error <= found.error_left:
-            return f"{goal} cannot be reached by votes: about {found.error_left:.1%} stay wrong however many are bought"
-        return f"{goal} is not reached with {most} more votes per item"
-    high = "more than all looked at" if math.isinf(needed.high) else f"{_round(needed.high):,}"
-    even = "" if math.isinf(needed.uniform) else f", {_round(needed.uniform):,} if spread evenly"
-    return f"to reach {goal} you need about {_round(needed.votes):,} more votes ({_round(needed.low):,} - {high}){even}"
-
-
-def _round(votes: float) -> int:
-    """Return a number of votes to two significant digits: more would pretend."""
-    if votes <= 0:
-        return 0
-    unit = 10 ** max(0, math.floor(math.log10(votes)) - 1)
-    return round(votes / unit) * unit
-
-
-def _ambiguous_words(count: int) -> str:
-    if count == 0:
-        return "no item is ambiguous"
-    items = "1 item is ambiguous and no number of votes will settle it" if count == 1 else (
-        f"{count:,} items are ambiguous and no number of votes will settle them"
-    )
-    return f"{items}: ask an expert"
 
 
 def forecast(
@@ -224,8 +69,8 @@ def forecast(
     campaigns = [run_campaign(sample, horizon, rng) for _ in range(n_campaigns)]
     luck = rng.standard_normal(n_campaigns)
     grid = np.rint(beliefs.n_items * horizon * np.linspace(0, 1, N_POINTS) ** 2)
-    adaptive = _Courses.of([_adaptive(one, grid, beliefs.n_items) for one in campaigns], luck, grid, beliefs.n_items)
-    uniform = _Courses.of([_uniform(one, grid, beliefs.n_items) for one in campaigns], luck, grid, beliefs.n_items)
+    adaptive = _Courses.of([_adaptive(one, grid, beliefs.n_items) for one in campaigns], luck, grid)
+    uniform = _Courses.of([_uniform(one, grid, beliefs.n_items) for one in campaigns], luck, grid)
     left, ambiguous = _unsettled(beliefs)
     needed = None if target_error is None else _needed(target_error, adaptive, uniform)
     return Forecast(
@@ -259,16 +104,17 @@ def _adaptive(found: Campaign, grid: FloatArray, n_items: int) -> Course:
     An item's next vote is bought once all votes worth more are bought, so that a vote counts with the smallest value
     on the way to it, and one sort of these gives the order of all votes.
     """
-    sampled, steps = found.value.shape
+    sampled = len(found.value)
     bar = np.minimum.accumulate(found.value[:, :-1], axis=1)
     order = np.argsort(-bar, axis=None, kind="stable")
     bought = np.arange(1 + len(order)) * (n_items / sampled)
     variance = found.wrong * (1 - found.wrong)
 
     def course(values: FloatArray) -> FloatArray:
-        steps_down = np.diff(values, axis=1).ravel()[order]
-        total = values[:, 0].sum() + np.concatenate([[0.0], np.cumsum(steps_down)])
-        return np.interp(grid, bought, total / sampled)
+        steps = np.diff(values, axis=1).ravel()[order]
+        total = values[:, 0].sum() + np.concatenate([[0.0], np.cumsum(steps)])
+        found_at: FloatArray = np.interp(grid, bought, total / sampled)
+        return found_at
 
     return course(found.wrong), course(found.brier), course(variance) / n_items
 
@@ -290,7 +136,7 @@ class _Courses:
     brier: FloatArray
 
     @classmethod
-    def of(cls, courses: list[Course], luck: FloatArray, grid: FloatArray, n_items: int) -> _Courses:
+    def of(cls, courses: list[Course], luck: FloatArray, grid: FloatArray) -> _Courses:
         """Add to every campaign the luck of the draw of its classes: a Normal deviate times their spread."""
         error, brier, variance = (np.array(part) for part in zip(*courses, strict=True))
         lucky = np.clip(error + luck[:, None] * np.sqrt(variance), 0.0, 1.0)

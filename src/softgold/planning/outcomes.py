@@ -62,7 +62,8 @@ def look_ahead(beliefs: Beliefs, pool: VoterPool, depth: int) -> Outlook:
 def _outcomes(pool: VoterPool, depth: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the chance of every outcome of 0 .. depth votes in each state, (K, C), and where each number begins."""
     cells = np.vstack([pool.yes * pool.share[:, None], (1 - pool.yes) * pool.share[:, None]])
-    columns, starts = [], []
+    columns: list[FloatArray] = []
+    starts: list[int] = []
     for count in range(depth + 1):
         starts.append(len(columns))
         for chosen in combinations_with_replacement(range(len(cells)), count):

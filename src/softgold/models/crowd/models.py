@@ -14,7 +14,7 @@ import pandas as pd
 
 from softgold.checks import check_choice, check_positive_int
 from softgold.errors import UsageError
-from softgold.models.base import Arrays, Diagnostics, Fit, FitState, Model, Notice, OnProgress, Progress
+from softgold.models.base import Arrays, Diagnostics, Fit, FitState, Model, Notice, OnProgress, Posterior, Progress
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills
@@ -27,6 +27,7 @@ from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, Prevalence, TwoClassPrior
 from softgold.models.crowd.summary import summarise_published
 from softgold.models.crowd.svi_state import SviState
+from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
 
 __all__ = ["GLAD_MODEL", "TWO_CLASS", "CrowdModel", "CrowdSettings", "Engine", "Init"]
@@ -154,6 +155,10 @@ class CrowdModel(Model):
     ) -> CrowdPosterior:
         """Return the stored posterior."""
         return CrowdPosterior.from_arrays(arrays, item_ids, annotator_ids, self.name, settings.crowd_prior)
+
+    def warm_start(self, votes: VoteTable, posterior: Posterior) -> FitState | None:
+        """Return the annotators as an earlier fit of a crowd model left them."""
+        return warm_state(votes, posterior) if isinstance(posterior, CrowdPosterior) else None
 
     def state(self, arrays: Arrays) -> FitState:
         """Return the stored state."""
