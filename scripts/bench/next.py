@@ -31,7 +31,7 @@ import softgold
 from softgold.models.base import Fit
 from softgold.models.crowd.annotators import Skills
 from softgold.planning.beliefs import Beliefs
-from softgold.planning.forecast import forecast
+from softgold.planning.forecasting import forecast
 from softgold.planning.outcomes import look_ahead, vote_values
 from softgold.tables.votes import VoteTable
 
@@ -215,7 +215,7 @@ def share_needed(curve: FloatArray, base: FloatArray, column: int, level: int) -
 def replays(found: list[Study], seeds: int) -> list[str]:
     """Replay every table under every policy; return the lines of the report."""
     lines = [
-        "| table | policy | accuracy at 3 / 5 / 8 | log loss at 5 | votes for the accuracy of 3 / 5 / 8 | for its log loss |",
+        "| table | policy | accuracy at 3 / 5 / 8 | log loss at 5 | votes for its accuracy at 3 / 5 / 8 | log loss |",
         "|---|---|---|---|---|---|",
     ]
     shares: dict[str, list[list[float]]] = {name: [] for name in POLICIES}

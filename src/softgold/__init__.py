@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from softgold.models.base import Fit, fit
     from softgold.models.baselines import Majority, Mean, RatingMean
     from softgold.models.crowd.estimator import GLAD, TwoClass
+    from softgold.planning import forecast, plan_controls, plan_votes, read_crew, update_run
     from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
     from softgold.runs import Run, open_run
     from softgold.simulation import simulate
@@ -43,7 +44,11 @@ __all__ = [
     "errors",
     "evaluate",
     "fit",
+    "forecast",
     "open_run",
+    "plan_controls",
+    "plan_votes",
+    "read_crew",
     "read_experts",
     "read_ratings",
     "read_scores",
@@ -51,6 +56,7 @@ __all__ = [
     "read_votes",
     "sample_for_experts",
     "simulate",
+    "update_run",
 ]
 
 _HOMES = {
@@ -59,6 +65,7 @@ _HOMES = {
     "softgold.models.base": ("Fit", "fit"),
     "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
+    "softgold.planning": ("forecast", "plan_controls", "plan_votes", "read_crew", "update_run"),
     "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
     "softgold.runs": ("Run", "open_run"),
     "softgold.simulation": ("simulate",),

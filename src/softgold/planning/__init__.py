@@ -3,8 +3,8 @@
 from softgold.planning.allocation import VotePlan, plan_votes
 from softgold.planning.controls import ControlPlan, plan_controls
 from softgold.planning.crew import Crew, read_crew
-from softgold.planning.forecast import forecast
 from softgold.planning.forecast_result import Forecast
+from softgold.planning.forecasting import forecast
 from softgold.planning.rounds import Update, merge_votes, update_run
 
 __all__ = [

@@ -33,7 +33,7 @@ PLAN_COLUMNS = (
     "expected_error_after",
 )
 MAX_PER_ITEM = 3
-CLOSED = 1e-6  # fall of the Brier score below which a vote is worth nothing
+CLOSED = 0.01**2  # a vote that is expected to move p by less than 0.01 (root mean square) is not worth buying
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +170,18 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     value = np.minimum.accumulate(outlook.brier[:, :-1] - outlook.brier[:, 1:], axis=1)
     value[np.arange(depth) >= limit[:, None]] = -np.inf
     open_votes = int((value > CLOSED).sum())
+    if not (limit > 0).any():
+        raise UsageError("no item is open: everybody who is free has voted on every item")
     if open_votes == 0:
         raise UsageError(
-            "no item is open: one more vote would change no soft label of this run, so there is none to buy"
+            "no item is open: one more vote is not expected to move any soft label by more than 0.01; no vote is worth "
+            "buying"
         )
     if budget > open_votes:
         raise UsageError(
             f"a budget of {budget:,} is above what is left: with at most {depth} votes per item, {open_votes:,} votes "
-            "could change a soft label; lower the budget, or raise the votes per item (--max-per-item)"
+            "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
+            "(--max-per-item)"
         )
     order = np.argsort(-value, axis=None, kind="stable")[:budget]
     return np.bincount(order // depth, minlength=len(value)).astype(np.int64)

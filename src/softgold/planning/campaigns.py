@@ -1,8 +1,9 @@
 """Simulated campaigns: what a fitted model expects of votes that have not been given yet.
 
 A campaign draws what the votes so far leave open: the prevalence, which the model takes from a rule; what the
-annotators have in common; the skills of each from the posterior; and with these the chances of every item. The planner does not know the draw: it starts from the fitted beliefs and updates them vote
-by vote. Every item gets its further votes once, up to a horizon; which of them are bought is decided afterwards.
+annotators have in common; the skills of each from the posterior; and with these the chances of every item. The
+planner does not know the draw: it starts from the fitted beliefs and updates them vote by vote. Every item gets its
+further votes once, up to a horizon; which of them are bought is decided afterwards.
 """
 
 from __future__ import annotations

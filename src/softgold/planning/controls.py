@@ -69,8 +69,8 @@ class ControlPlan:
     def __str__(self) -> str:
         before, after = self.ability_sd
         return (
-            f"{len(self.item_ids)} control questions for {shorten(self.annotator)}: the posterior standard deviation of "
-            f"the ability falls from {before:.2f} to {after:.2f}"
+            f"{len(self.item_ids)} control questions for {shorten(self.annotator)}: the standard deviation of the "
+            f"ability falls from {before:.2f} to {after:.2f}"
         )
 
 

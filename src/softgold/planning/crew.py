@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.errors import InputError
 from softgold.models.crowd.annotators import Skills
 from softgold.planning.beliefs import Beliefs, VoterPool
 from softgold.readers.base import cell_error, shorten
@@ -95,8 +94,6 @@ def read_crew(source: TableLike) -> Crew:
     if repeated.any():
         row = int(repeated.argmax())
         raise cell_error(table, row, who, f"the annotator {shorten(ids.texts[int(ids.codes[row])])} is duplicated")
-    if not len(ids.codes):
-        raise InputError(f"{table.name} names no annotator; give one row per annotator who is free")
     capacity = np.full(len(ids.codes), UNLIMITED, dtype=np.int64)
     if most is not None:
         numbers = parse_numbers(table, most, columns[1], "a capacity")
