@@ -11,6 +11,7 @@ export RUFF_CACHE_DIR := $(CACHE)/ruff
 export MYPY_CACHE_DIR := $(CACHE)/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
 export PYTHONPYCACHEPREFIX := $(CACHE)/pycache
+export PYTHONDONTWRITEBYTECODE :=
 export PYTEST_DEBUG_TEMPROOT := $(CACHE)/pytest-tmp
 export MPLCONFIGDIR := $(CACHE)/matplotlib
 export IPYTHONDIR := $(CACHE)/ipython
@@ -23,15 +24,19 @@ export XDG_CACHE_HOME := $(CACHE)/xdg
 # Where Python comes without ensurepip, the pip beside it installs into the environment.
 PIP = $(shell test -x $(BIN)/pip && echo $(BIN)/pip || echo $(PYTHON) -m pip --python $(BIN)/python)
 
-.PHONY: demo test check clean
+.PHONY: demo test test-fast check clean
 
 demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
 	@echo "The results are in $(CURDIR)/demo_run"
 
+PYTEST = @mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -o cache_dir=$(CACHE)/pytest
+
 test: check
-	@mkdir -p $(PYTEST_DEBUG_TEMPROOT)
-	$(BIN)/pytest -q -n $(WORKERS) -o cache_dir=$(CACHE)/pytest
+	$(PYTEST)
+
+test-fast: $(VENV)/.installed-dev
+	$(PYTEST) -m "not slow"
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -9,11 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from softgold.cli import main
 
 pytest_plugins = ("fixtures.crowds",)
+
+# One profile for every property test. No deadlines: a loaded machine is slow, not wrong. Where CI is set, the same
+# examples run each time; elsewhere each run tries new ones.
+hypothesis.settings.register_profile("softgold", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.load_profile("softgold")
 
 # A shell that starts the tests in the background ignores SIGINT, and so would the commands that the tests interrupt.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -71,6 +71,7 @@ def test_the_figures_of_the_page_are_there() -> None:
         assert (ROOT / "docs" / "figures" / name).is_file()
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_script_writes(script: ModuleType, real_data: Path) -> None:
     study = script.run_study(real_data / "chexpert_test")
     assert script.page(study) == PAGE

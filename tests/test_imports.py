@@ -1,8 +1,9 @@
-"""The direction of the data is the direction of the imports: a module knows only what is before it."""
+"""Imports follow the data: a module imports only what comes before it. CONTRIBUTING.md maps every package."""
 
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -32,6 +33,7 @@ LAYERS = (
     ("imaging",),
     ("report",),
     ("cli",),
+    ("__main__",),
 )
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
@@ -70,7 +72,8 @@ def imported(path: Path) -> set[str]:
 
 
 def unit(module: str) -> str:
-    return module.split(".")[1]
+    """Return the part of softgold that a module belongs to: `readers` for softgold.readers.text."""
+    return module.removeprefix("softgold").lstrip(".").split(".")[0]
 
 
 PARTS = [name for name in MODULES if name != "softgold"]
@@ -86,6 +89,16 @@ def test_a_module_imports_only_what_is_before_it(name: str) -> None:
         there = unit(target)
         assert there == here or LEVEL[there] < LEVEL[here], f"{name} imports {target}, which comes after it"
         assert there == here or there in ONLY.get(here, {there}), f"{name} imports {target}"
+
+
+# Boxes, masks and near duplicates stand beside the core: these commands reach them, and nothing else does. The report
+# reads the files that `convergence` writes.
+IMAGING_COMMANDS = {f"softgold.cli.{name}" for name in ("convergence", "duplicates", "simulate", "uncertainty")}
+
+
+def test_only_its_own_commands_import_imaging() -> None:
+    importers = {name for name in PARTS if any(unit(target) == "imaging" for target in imported(MODULES[name]))}
+    assert {name for name in importers if unit(name) != "imaging"} == IMAGING_COMMANDS
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
@@ -146,3 +159,11 @@ def late():
     path = tmp_path / "module.py"
     path.write_text(source)
     assert imported(path) == {"softgold.tables.votes", "softgold.cli.app", "softgold.errors"}
+
+
+def test_the_map_in_contributing_names_every_package() -> None:
+    page = (ROOT.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    mapped = re.findall(r"^\| `([a-z_/]+)/` \|", page, flags=re.MULTILINE)
+    packages = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py")} - {"."}
+    assert sorted(mapped) == sorted(packages)
+    assert [name for name in mapped if "/" not in name] == [name for name in LEVEL if name in packages]

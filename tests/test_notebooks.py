@@ -34,6 +34,7 @@ def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
     return [[output.output_type for output in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_from_a_clean_kernel(name: str, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error::UserWarning")

@@ -10,6 +10,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["detection", "duplicates", "segmentation"])
 def test_the_blocks_of_a_page_run_in_order(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

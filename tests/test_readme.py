@@ -34,6 +34,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python_examples(workplace: Path, code: str) -> None:
     done = run([sys.executable, "-W", "error::UserWarning", "-c", code], workplace)
@@ -41,6 +42,7 @@ def test_python_examples(workplace: Path, code: str) -> None:
     assert done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", blocks("sh"))
 def test_shell_examples(workplace: Path, code: str) -> None:
     done = run(["bash", "-euo", "pipefail", "-c", code], workplace)

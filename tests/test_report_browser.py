@@ -18,9 +18,12 @@ BROWSER = next(
 )
 DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None, reason="no Chromium with its driver is installed: the report is not opened"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None, reason="no Chromium with its driver is installed: the report is not opened"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Checks at the edge: each takes what a user gave and returns the clean array, or says what is wrong with it."""
+"""Argument checks: each returns the clean value or raises an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 
 
 def as_finite(values: ArrayLike, name: str, *, ndim: int | None = 1) -> FloatArray:
-    """Return `values` as float64 with `ndim` dimensions (any number if None); NaN and infinities raise.
+    """Return `values` as finite float64 with `ndim` dimensions (None for any number).
 
     >>> as_finite([1, 2], "scores")
     array([1., 2.])
@@ -58,7 +58,7 @@ def as_probabilities(values: ArrayLike, name: str, *, ndim: int | None = 1) -> F
 
 
 def as_weights(values: ArrayLike | None, length: int, name: str = "sample_weight") -> FloatArray | None:
-    """Return non-negative weights with a positive sum, or None if none were given.
+    """Return non-negative weights with a positive sum, or None for None.
 
     >>> as_weights(None, 3) is None
     True

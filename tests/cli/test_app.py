@@ -18,7 +18,7 @@ from softgold.cli.app import COMMANDS, load_command
 from softgold.cli.common import DuplicateChoice
 from softgold.readers.repeats import DUPLICATE_RULES
 
-SOFTGOLD = [sys.executable, "-c", "import sys; from softgold.cli import main; sys.exit(main())"]
+SOFTGOLD = [sys.executable, "-m", "softgold"]
 VOTES = "item,annotator,vote\nx,a,1\nx,b,1\ny,a,0\n"
 
 

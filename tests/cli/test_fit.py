@@ -83,6 +83,7 @@ def test_a_run_directory(cli: Callable[..., Any], votes: Path, tmp_path: Path, f
     assert record["input"]["source"] == str(votes)
 
 
+@pytest.mark.slow
 def test_the_default_engine_is_svi(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         answer = cli("fit", votes, "-o", tmp_path / name, "--seed", 5)
@@ -317,6 +318,7 @@ def assert_same_files(run: Path, other: Path) -> None:
             assert (run / name).read_bytes() == (other / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
     command = ["fit", votes, "-o", run, *GLAD, "--engine", "coordinate"]
@@ -339,6 +341,7 @@ def test_an_interrupted_fit_can_be_resumed(cli: Callable[..., Any], votes: Path,
     assert_same_files(run, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_the_bar_does_not_hide_where_the_checkpoint_is(votes: Path, tmp_path: Path) -> None:
     run, checkpoint = tmp_path / "run", tmp_path / "run.checkpoint.npz"
     command = [
@@ -379,8 +382,12 @@ def test_the_bar_does_not_hide_where_the_checkpoint_is(votes: Path, tmp_path: Pa
     assert "go on with the same command and --resume" in after_the_bar
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("options", [[], [*GLAD, "--init", "paper"]], ids=["svi", "published"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [([], signal.SIGINT), ([*GLAD, "--init", "paper"], signal.SIGTERM)],
+    ids=["svi, interrupted", "published, terminated"],
+)
 def test_an_svi_fit_can_be_resumed(
     cli: Callable[..., Any], votes: Path, tmp_path: Path, options: list[str], number: int
 ) -> None:
@@ -403,6 +410,7 @@ def test_an_svi_fit_can_be_resumed(
     assert_same_files(run, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
     cli: Callable[..., Any], votes: Path, tmp_path: Path
 ) -> None:
@@ -422,6 +430,7 @@ def test_a_killed_fit_leaves_the_old_run_and_can_be_resumed(
     assert np.array_equal(open_run(run).fit.posterior.soft_labels().p, expected)
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_an_existing_run_alone(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert cli("fit", votes, "-o", run, "--engine", "coordinate").code == 0

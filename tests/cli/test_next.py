@@ -105,6 +105,7 @@ def test_control_questions(cli: Callable[..., Any], run: Path) -> None:
         (["--budget", "5", "--annotators", "nobody.csv"], "nobody.csv"),
         (["--budget", "5", "--annotators", "strangers.csv"], "none of the 2 annotators of strangers.csv has a vote"),
         (["--budget", "9", "--annotators", "few.csv"], "may give 2 votes together"),
+        (["--budget", "9", "--task", "edema"], "has one question; leave out --task"),
     ],
 )
 def test_bad_input_gets_a_sentence(
@@ -133,3 +134,12 @@ def test_a_run_of_a_baseline_cannot_plan(cli: Callable[..., Any], tmp_path: Path
     assert (answer.code, answer.out) == (2, "")
     assert "planning needs a crowd model (two-class or glad)" in answer.err
     assert cli("next", tmp_path / "nothing", "--budget", 5).code == 2
+
+
+def test_one_question_of_several(cli: Callable[..., Any], tmp_path: Path) -> None:
+    votes = {name: softgold.simulate(n_items=40, n_annotators=12, seed=seed).votes for seed, name in enumerate("ab")}
+    softgold.save_study(softgold.fit_tasks(votes, engine="coordinate", n_jobs=1), tmp_path / "run", kind="tasks")
+    answer = cli("next", tmp_path / "run", "--budget", 5)
+    assert answer.code == 2
+    assert "has 2 questions; choose one with --task: 'a', 'b'" in answer.err
+    assert cli("next", tmp_path / "run", "--budget", 5, "--task", "b").code == 0

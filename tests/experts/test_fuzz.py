@@ -30,7 +30,7 @@ choices = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(soft, answers, choices)
 def test_a_calibration_or_a_sentence(
     p: list[float], said: list[tuple[int, int, bool]], options: dict[str, object]

@@ -69,7 +69,7 @@ def test_one_early_negative_does_not_lift_the_rest() -> None:
     assert fit.map.apply(p).max() < 0.08
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=0, max_size=60),
     st.sampled_from(["logit", "isotonic"]),

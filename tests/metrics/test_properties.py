@@ -107,7 +107,7 @@ def close(a, b):
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=REGISTRY)
 @given(table=TABLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_weights_are_copies(entry, table):
     p, values, copies = columns(table)
     assume(copies.sum() > 0)
@@ -117,7 +117,7 @@ def test_weights_are_copies(entry, table):
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=REGISTRY)
 @given(table=TABLES, seed=st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_order_of_the_rows_does_not_matter(entry, table, seed):
     p, values, _ = columns(table)
     order = np.random.default_rng(seed).permutation(len(p))
@@ -126,7 +126,7 @@ def test_order_of_the_rows_does_not_matter(entry, table, seed):
 
 @pytest.mark.parametrize("entry", REGISTRY.values(), ids=REGISTRY)
 @given(table=TABLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_values_stay_in_their_range(entry, table):
     p, values, _ = columns(table)
     value = entry.metric(p, values)
@@ -137,7 +137,7 @@ def test_values_stay_in_their_range(entry, table):
     "entry", [e for e in REGISTRY.values() if e.ranks], ids=[n for n, e in REGISTRY.items() if e.ranks]
 )
 @given(table=TABLES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_monotone_transformations_leave_rankings_alone(entry, table):
     p, values, _ = columns(table)
     for transform in (np.exp, lambda x: 1000 * x**3 - 7, np.log):
@@ -146,14 +146,14 @@ def test_monotone_transformations_leave_rankings_alone(entry, table):
 
 @pytest.mark.parametrize("diagonal", ["half", "pairs"])
 @given(table=TABLES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_reversed_scores_have_one_minus_the_area(diagonal, table):
     p, values, _ = columns(table)
     close(soft_auroc(p, -values, diagonal=diagonal), 1 - soft_auroc(p, values, diagonal=diagonal))
 
 
 @given(table=TABLES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_conventions_are_equal_for_binary_labels_and_ordered_for_soft_ones(table):
     p, values, _ = columns(table)
     exclude, half, include = (soft_auroc(p, values, diagonal=rule) for rule in ("exclude", "half", "include"))
@@ -165,7 +165,7 @@ def test_conventions_are_equal_for_binary_labels_and_ordered_for_soft_ones(table
 
 @pytest.mark.parametrize("name", ["soft_auroc[half]", "soft_average_precision", "brier_score", "log_loss", "best_f1"])
 @given(table=TABLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_soft_labels_are_a_mixture_of_hard_ones(name, table):
     """An item of label p is a positive of weight p and a negative of weight 1 - p."""
     p, values, _ = columns(table)

@@ -110,7 +110,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_binary_labels_give_scikit_learn_ties_and_weights_included(rows):
     y, scores, weights = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     if 0 < y.sum() < len(y):

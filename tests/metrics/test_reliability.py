@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.calibration import _sigmoid_calibration
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.calibration import calibration_curve as sklearn_curve
+from sklearn.frozen import FrozenEstimator
 
 from softgold.errors import InputError, UsageError
 from softgold.metrics import (
@@ -53,14 +55,30 @@ def test_worked_platt_scaling():
     assert_allclose(average_calibration_error(CORRECT, confidence), 0.3838155574526123, rtol=0, atol=1e-9)
 
 
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision is its only feature."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+    def predict(self, X):
+        return (X[:, 0] > 0).astype(int)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_platt_scaling_agrees_with_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     scores = rng.normal(50, 20, 200)
     y = (rng.random(200) < 1 / (1 + np.exp(-(scores - 60) / 10))).astype(int)
     fit = platt_scaling(y, scores)
-    a, b = _sigmoid_calibration(scores, y)
-    assert_allclose(fit.transform(scores), 1 / (1 + np.exp(a * scores + b)), atol=2e-4)
+    column = scores[:, None]
+    theirs = CalibratedClassifierCV(FrozenEstimator(GivenScores().fit(column, y)), method="sigmoid")
+    expected = theirs.fit(column, y).predict_proba(column)[:, 1]
+    assert_allclose(fit.transform(scores), expected, atol=2e-4)
 
 
 def test_platt_scaling_is_at_the_minimum_of_its_likelihood():

@@ -53,7 +53,7 @@ CASES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=1, max_
 
 
 @given(cases=CASES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_excess_is_never_negative_and_zero_for_the_oracle(cases):
     risk, confidence = (np.array(column, dtype=float) for column in zip(*cases, strict=True))
     assert excess_aurc(risk, confidence) >= 0

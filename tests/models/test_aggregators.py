@@ -48,7 +48,10 @@ def draw_frame(seed: int = 0, n_items: int = 60, n_annotators: int = 12) -> pd.D
     )
 
 
-@pytest.fixture(params=AGGREGATORS, scope="module")
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow) if "svi" in name else name for name in AGGREGATORS],
+    scope="module",
+)
 def aggregator(request: pytest.FixtureRequest) -> Aggregator:
     return AGGREGATORS[request.param]()
 

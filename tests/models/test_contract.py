@@ -72,6 +72,9 @@ CASES = [
     for name in MODELS
     for options in ([{"engine": engine} for engine in ENGINES] if "engine" in find_model(name).options else [{}])
 ]
+CASES += [
+    Case("glad", {"engine": engine, "prior": "paper"}) for engine in ENGINES
+]  # vague: small causes, large effects
 STOCHASTIC = [case for case in CASES if case.stochastic]
 unsettled = pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 
@@ -84,7 +87,11 @@ def votes(crowd: Any) -> VoteTable:
     return read_votes(pd.concat([frame, twins.assign(item="twin of " + twins["item"]).iloc[::-1]]))
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(case, marks=pytest.mark.slow) if case.stochastic else case for case in CASES],
+    ids=str,
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 

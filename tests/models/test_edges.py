@@ -31,7 +31,7 @@ def table(rows: list[tuple[str, str, Any]], **options: Any) -> VoteTable:
     return read_votes(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), **options)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*DETERMINISTIC, pytest.param("two-class, svi", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> dict[str, Any]:
     return ENGINES[request.param]
 
@@ -255,10 +255,11 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item", "annotator", "vote"])
 
 
-any_table = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+any_table = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 quiet = pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 
 
+@pytest.mark.slow
 @quiet
 @any_table
 @given(tables(), st.sampled_from(["two-class", "glad"]))
@@ -267,6 +268,7 @@ def test_any_table_has_a_result(frame: pd.DataFrame, model: str) -> None:
     check_whole(fit(votes, model=model, engine="coordinate"), votes)
 
 
+@pytest.mark.slow
 @quiet
 @any_table
 @given(tables(), st.sampled_from(["two-class", "glad"]), st.integers(0, 2**32 - 1))

@@ -20,7 +20,7 @@ from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.mirror import mix, weigh_images
-from softgold.models.crowd.priors import Population
+from softgold.models.crowd.population import Population
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 
@@ -70,6 +70,7 @@ def test_camps_in_balance_leave_every_label_open(model: str, n_items: int, slips
     assert np.array_equal(found.posterior.predict(votes).p, labels.p)
 
 
+@pytest.mark.slow
 def test_camps_in_balance_by_svi() -> None:
     votes, _ = two_camps(50, slips=0.1)
     found = fit_with_doubt(votes)
@@ -122,7 +123,7 @@ def pairs() -> tuple[VoteTable, NDArray[np.bool_]]:
     return VoteTable.from_codes(items, who, answers, map(str, range(900)), map(str, range(600))), label
 
 
-@pytest.mark.parametrize("engine", ["coordinate", "svi"])
+@pytest.mark.parametrize("engine", ["coordinate", pytest.param("svi", marks=pytest.mark.slow)])
 def test_small_components_learn_from_each_other(pairs: tuple[VoteTable, NDArray[np.bool_]], engine: str) -> None:
     votes, label = pairs
     found = fit(votes, engine=engine)
@@ -153,7 +154,7 @@ def test_an_upright_component_beside_a_divided_one() -> None:
 # --- few annotators ---
 
 
-@pytest.mark.parametrize("engine", ["coordinate", "svi"])
+@pytest.mark.parametrize("engine", ["coordinate", pytest.param("svi", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", ["two-class", "glad"])
 def test_three_readers_who_mostly_agree_are_certain(model: str, engine: str) -> None:
     rng = np.random.default_rng(4)

@@ -12,6 +12,8 @@ from softgold.models.base import Fit, fit
 from softgold.models.crowd.nuts import PosteriorDraws, draw_posterior
 from softgold.tables.votes import VoteTable
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def votes(draw_crowd: Callable[..., Any]) -> VoteTable:

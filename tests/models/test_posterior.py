@@ -15,7 +15,8 @@ from scipy.stats import multivariate_normal
 from softgold.models.agreement import agreement_with_others
 from softgold.models.base import Fit, find_model, fit
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.priors import CrowdPrior, GladPrior, Population, TwoClassPrior
+from softgold.models.crowd.population import Population
+from softgold.models.crowd.priors import CrowdPrior, GladPrior, TwoClassPrior
 from softgold.models.crowd.summary import class_rates, response_curve
 from softgold.readers import read_votes
 from softgold.tables.soft_labels import COLUMNS
@@ -40,7 +41,14 @@ def coordinate(drawn: Any) -> Fit:
     return fit(drawn.votes, engine="coordinate")
 
 
-@pytest.fixture(scope="module", params=["two-class coordinate", "two-class svi", "glad coordinate", "glad svi"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "two-class coordinate",
+        "glad coordinate",
+        *(pytest.param(f"{model} svi", marks=pytest.mark.slow) for model in ("two-class", "glad")),
+    ],
+)
 def any_fit(request: pytest.FixtureRequest, drawn: Any) -> Fit:
     model, engine = request.param.split()
     return fit(drawn.votes, model=model, engine=engine)

@@ -16,7 +16,8 @@ from scipy.stats import norm
 from softgold.errors import UsageError
 from softgold.models.base import find_model
 from softgold.models.crowd.annotators import Skills, annotator_bound
-from softgold.models.crowd.priors import GladPrior, ItemTotals, Population, TwoClassPrior
+from softgold.models.crowd.population import ItemTotals, Population
+from softgold.models.crowd.priors import GladPrior, TwoClassPrior
 from softgold.models.crowd.states import normal_nodes, quantiles, sinh_nodes
 
 FloatArray = NDArray[np.float64]
@@ -163,8 +164,8 @@ def skills_of(seed: int, count: int) -> Skills:
 def test_the_populations_of_the_two_class_model_are_the_most_probable(count: int) -> None:
     """Any other mean or spread of abilities or leans lowers the annotators' part of the bound and its prior."""
     prior, skills, weight = TwoClassPrior(), skills_of(count, count), np.linspace(1, 3, count)
-    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0)
-    found = prior.learn(prior.start(), skills.mean, skills.variance, weight, totals)
+    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0, 0.0)
+    found = prior.learn(prior.start(), skills, weight, totals)
 
     def value(population: Population) -> float:
         return float(weight @ annotator_bound(skills, population)) + prior.log_density(population)
@@ -177,9 +178,9 @@ def test_the_populations_of_the_two_class_model_are_the_most_probable(count: int
 
 def test_ten_annotators_at_the_standard_normal_are_the_prior() -> None:
     """By hand: one annotator of ability 11 in units of m, known exactly, beside ten of N(0, 1)."""
-    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0)
-    mean, variance = np.array([[11 * ROOT3, 0.0]]), np.zeros((1, 2))
-    found = TwoClassPrior().learn(TwoClassPrior().start(), mean, variance, np.ones(1), totals)
+    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0, 0.0)
+    skills = Skills(np.array([[11 * ROOT3, 0.0]]), np.zeros((1, 3)))
+    found = TwoClassPrior().learn(TwoClassPrior().start(), skills, np.ones(1), totals)
     assert found.ability_mean == pytest.approx(ROOT3)
     assert found.ability_sd**2 == pytest.approx((10 * (3 + 3) + 300) / 11)
     assert (found.lean_mean, found.lean_sd**2) == pytest.approx((0.0, 10 / 11))
@@ -190,28 +191,28 @@ def test_ten_annotators_at_the_standard_normal_are_the_prior() -> None:
 def test_the_step_of_the_odds_is_newtons(prevalence: Any, target: float) -> None:
     """The mean of p moves by its slope, the mean of p (1 - p), for each unit of the log odds."""
     prior = TwoClassPrior(prevalence)
-    totals = ItemTotals(items=100.0, positive=25.0, spread=12.0, rate=30.0, pull_square=30.0)
-    before = prior.start()
-    found = prior.learn(before, np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), totals)
+    totals = ItemTotals(items=100.0, positive=25.0, spread=12.0, rate=30.0, pull_square=30.0, bound=0.0)
+    before, skills = prior.start(), Skills(np.zeros((1, 2)), np.array([[1.0, 0.0, 1.0]]))
+    found = prior.learn(before, skills, np.ones(1), totals)
     assert found.log_odds - before.log_odds == pytest.approx((target - 0.25) / 0.12)
     far = replace(totals, positive=99.0)
-    assert prior.learn(before, np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), far).log_odds == before.log_odds - 1
+    assert prior.learn(before, skills, np.ones(1), far).log_odds == before.log_odds - 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 200), st.floats(-20, 20), st.floats(0.05, 10), st.floats(-3, 3), st.floats(0.1, 10))
 def test_the_scale_of_glad_maximises_the_bound(
     count: int, level: float, spread: float, ability_mean: float, ability_scale: float
 ) -> None:
     prior = GladPrior(ability_mean, ability_scale)
-    skills = Skills(np.full((count, 2), [level, 0.0]), np.tile([spread**2, 0.0, 0.0], (count, 1)))
-    weight, totals = np.ones(count), ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0)
+    skills = Skills(np.full((count, 2), [level, 0.0]), np.tile([spread**2, 0.0, 1.0], (count, 1)))
+    weight, totals = np.ones(count), ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0)
 
     def bound(unit: float) -> float:
         population = Population(unit, ability_mean * unit, ability_scale * unit)
         return float(annotator_bound(skills, population).sum()) + prior.log_density(population)
 
-    found = prior.learn(prior.start(), skills.mean, skills.variance, weight, totals)
+    found = prior.learn(prior.start(), skills, weight, totals)
     assert (found.ability_mean, found.ability_sd) == (ability_mean * found.unit, ability_scale * found.unit)
     assert found.unit <= 100 / ability_scale
     best = bound(found.unit)
@@ -221,17 +222,18 @@ def test_the_scale_of_glad_maximises_the_bound(
 
 
 def test_the_scale_of_glad_in_closed_form_where_its_prior_hardly_counts() -> None:
-    mean, variance = np.zeros((100_000, 2)), np.full((100_000, 2), 25.0)
-    totals = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0)
-    found = GladPrior().learn(GladPrior().start(), mean, variance, np.ones(100_000), totals)
+    skills = Skills(np.zeros((100_000, 2)), np.tile([25.0, 0.0, 1.0], (100_000, 1)))
+    totals = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0)
+    found = GladPrior().learn(GladPrior().start(), skills, np.ones(100_000), totals)
     assert found.unit == pytest.approx(5.0, rel=1e-4)
 
 
 def test_one_annotator_weighs_as_much_as_the_prior_of_the_scale() -> None:
     """E[c^2] = 9 is greatest at 3, the prior's median; E[c^2] = 0 leaves -t against the prior: log 3 - 1."""
-    totals, weight = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0), np.ones(1)
+    totals, weight = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0), np.ones(1)
     for square, expected in ((9.0, 3.0), (0.0, 3.0 / np.e)):
-        found = GladPrior().learn(GladPrior().start(), np.zeros((1, 2)), np.full((1, 2), square), weight, totals)
+        skills = Skills(np.zeros((1, 2)), np.array([[square, 0.0, 1.0]]))
+        found = GladPrior().learn(GladPrior().start(), skills, weight, totals)
         assert found.unit == pytest.approx(expected, rel=1e-9)
 
 

@@ -16,7 +16,7 @@ from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 
-pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")]
 
 STEPS = 40
 
@@ -86,7 +86,8 @@ def test_the_users_torch_and_pyro_are_left_alone(votes: VoteTable, options: dict
         try:
             with pyro.validation_enabled(True):
                 svi_fit(votes, **options)
-                assert torch.distributions.Distribution._validate_args
+                with pytest.raises(ValueError, match="constraint"):
+                    torch.distributions.Bernoulli(probs=torch.tensor(2.0))
                 assert poutine.util.is_validation_enabled()
                 assert pyro.infer.util.is_validation_enabled()
             assert torch.get_num_threads() == 2

@@ -15,7 +15,7 @@ from softgold.models.base import Fit, fit
 
 FloatArray = NDArray[np.float64]
 
-ENGINES = ("coordinate", "svi")
+ENGINES = ("coordinate", pytest.param("svi", marks=pytest.mark.slow))
 STUDY = {"n_items": 1500, "n_annotators": 60, "votes_per_item": 7}
 
 

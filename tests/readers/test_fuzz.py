@@ -17,9 +17,7 @@ from softgold.errors import SoftgoldError, SoftgoldWarning
 from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
 from softgold.tables.votes import VoteTable
 
-RELAXED = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+RELAXED = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 RULES = st.sampled_from(["error", "first", "last", "mean", "all"])
 
 CELLS = st.one_of(

@@ -29,7 +29,7 @@ def test_wide_and_long_are_the_same() -> None:
 
 def test_scores_of_one_model() -> None:
     assert read_scores(WIDE).of("tree").tolist() == [-3.0, 2.5]
-    with pytest.raises(UsageError, match="there is no model 'forest' in the scores; there are net, tree"):
+    with pytest.raises(UsageError, match="the scores have no model 'forest'; they have net, tree"):
         read_scores(WIDE).of("forest")
 
 
@@ -50,7 +50,7 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
         ("item,m,n\nx,1,NaN\n", "item 'x' has no score of model 'n'"),
         ("item,m\nx,1\nx,1\n", r"row 2 \(line 3\), column 'item': the item 'x' is here twice"),
         ("item,m,m\nx,1,1\n", "the column of a model is named twice: 'm'"),
-        ("item\nx\n", "a wide table has one column a model"),
+        ("item\nx\n", "a wide table has one column per model"),
         ("item,model,score\nx,m,1\nx,m,1\n", r"row 2 .*: a score of the same model for item 'x' is here twice"),
         ("item,model,score\nx,m,1\ny,n,1\n", r"item 'x' has no score of model 'n' \(missing in all: 2\)"),
         ("item,model,score\nx,,1\n", "column 'model': the id is blank"),

@@ -158,7 +158,7 @@ def test_damaged_checkpoints_of_svi_are_said(votes: VoteTable, tmp_path: Path) -
     path, (model, own) = tmp_path / "run.checkpoint.npz", two_class(engine="svi")
     save_checkpoint(path, interrupted_after(votes, 2, "svi"), model, own, "digest")
     arrays = read_arrays(path)
-    for missing in ("mean", "population", "elbo", "sweeps", "parameter/shift/gradient"):
+    for missing in ("start/mean", "population/unit", "elbo", "sweeps", "random"):
         write_arrays(path, {name: array for name, array in arrays.items() if name != missing})
         with pytest.raises(StorageError, match="not a checkpoint"):
             load_checkpoint(path, model, own, "digest")

@@ -378,7 +378,7 @@ def test_votes_that_are_not_votes(run: Path) -> None:
             _ = open_run(run).votes
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_bytes_are_noticed_or_harmless(
     run: Path, stored: Path, fitted: Fit, data: st.DataObject, assert_same_posterior: Callable[..., None]
@@ -407,7 +407,7 @@ def header_places(whole: bytes) -> list[int]:
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_headers_are_noticed(run: Path, stored: Path, data: st.DataObject) -> None:
     whole = bytearray((stored / "posterior.npz").read_bytes())

@@ -30,7 +30,7 @@ from softgold.simulation import (
     simulate_cleanpatrick,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 M = np.sqrt(3)
 MODELS = ("two-class", "glad")
 
@@ -655,7 +655,7 @@ def test_settings_take_the_place_of_the_preset_s() -> None:
         ({"model": "irt"}, "model must be one of two-class, glad; got 'irt'"),
         ({"ability_mean": -1}, "ability_mean"),
         ({"ability_mean": 0, "ability_spread": 0}, "must not both be 0"),
-        ({"adversarial_share": 0.7, "random_share": 0.4}, "must not sum above 1, got 0.7 [+] 0.4"),
+        ({"adversarial_share": 0.7, "random_share": 0.4}, "must be at most 1, got 0.7 [+] 0.4"),
         ({"adversarial_share": -0.1}, "adversarial_share"),
         ({"votes_per_item": 0.5}, "votes_per_item"),
         ({"votes_per_item": 101}, "at most the number of annotators, 100, got 101"),
@@ -704,7 +704,9 @@ def test_impossible_settings_are_refused(arguments: dict[str, object], words: st
 def test_settings_of_the_other_model_are_refused(name: str, owner: str, other: str) -> None:
     own = simulate(model=owner, n_items=30, n_annotators=10, **{name: 0.25})
     assert getattr(own.settings, name) == 0.25
-    words = f"^{name} belongs to the model '{owner}', and the model is '{other}'; leave {name} out or choose the model"
+    words = (
+        f"^{name} is a setting of the model '{owner}', but the model is '{other}'; leave {name} out or use the model"
+    )
     with pytest.raises(UsageError, match=words):
         simulate(model=other, **{name: 0.25})
     with pytest.raises(UsageError, match=words):
@@ -765,7 +767,8 @@ def possible_settings(draw: st.DrawFn) -> SimulationSettings:
     return replace(without, abstention_rate=draw(st.floats(0, 0.9)) * spare)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150)
 @given(chosen=possible_settings())
 def test_whatever_is_possible_gives_a_valid_study(chosen: SimulationSettings) -> None:
     study = simulate(**asdict(chosen))

@@ -125,12 +125,12 @@ def test_agreement_agrees_with_a_loop_over_pairs() -> None:
     [
         ([("x", "a", 1), ("x", "b", 1)], "every vote is positive"),
         ([("x", "a", 0), ("x", "b", 0)], "every vote is negative"),
-        ([("x", "a", 0), ("y", "a", 1)], "there is one annotator"),
+        ([("x", "a", 0), ("y", "a", 1)], "there is only one annotator"),
         ([("x", "a", 0), ("y", "b", 1)], "the votes fall into 2 components"),
         ([("x", "a", 0), ("y", "b", 1)], "items with a single vote: 2"),
         (
             [(f"i{k}", "a", 0) for k in range(10)] + [("i0", "b", 1)],
-            "annotators with 10 votes or more, all of them equal: 1",
+            "annotators with at least 10 votes, all equal: 1",
         ),
     ],
 )

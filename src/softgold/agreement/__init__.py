@@ -1,4 +1,4 @@
-"""How far annotators agree: nominal labels here, boxes and masks in `detection`, label convergence in `convergence`."""
+"""Agreement of raters on nominal labels: Krippendorff's alpha, Cohen's and Fleiss' kappa."""
 
 from softgold.agreement.nominal import (
     Agreement,

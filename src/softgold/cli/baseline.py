@@ -1,4 +1,4 @@
-"""`softgold baseline`: soft labels without a model."""
+"""`softgold baseline`: majority vote, vote share, mean rating."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from softgold.cli.common import (
     DuplicateChoice,
     Duplicates,
     Force,
+    Format,
     ItemColumn,
     OptionalOutput,
+    Positive,
+    Question,
     Quiet,
     VoteColumn,
     Votes,
@@ -35,13 +38,16 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Columns:
-    """How to read the table: names of its columns, its shape, and what to do with duplicates."""
+    """Options for reading the table."""
 
     item: str | None
     annotator: str | None
     value: str | None
     wide: bool
     duplicates: DuplicateChoice
+    format: str | None
+    question: str | None
+    positive: str | None
 
 
 def register(app: typer.Typer) -> None:
@@ -52,9 +58,9 @@ def register(app: typer.Typer) -> None:
 def baseline(
     votes: Votes,
     output: OptionalOutput = None,
-    method: Annotated[Method, typer.Option("--method", help="Majority, or share of positive votes.")] = "mean",
+    method: Annotated[Method, typer.Option("--method", help="Majority vote, or share of positive votes.")] = "mean",
     tie: Annotated[
-        Tie | None, typer.Option("--tie", help="With majority: add hard labels, ties falling on this side.")
+        Tie | None, typer.Option("--tie", help="With majority: add hard labels; ties get this label.")
     ] = None,
     smoothing: Annotated[
         Pair | None, typer.Option("--smoothing", metavar="A B", help="With mean: a Beta(A, B) prior.")
@@ -65,30 +71,33 @@ def baseline(
     ] = None,
     cut: Annotated[
         float | None,
-        typer.Option("--cut", help="With --scale: add hard labels, 1 where the mean rating is above the cut."),
+        typer.Option("--cut", help="With --scale: add hard labels, 1 above this mean rating."),
     ] = None,
     item_col: ItemColumn = None,
     annotator_col: AnnotatorColumn = None,
     vote_col: VoteColumn = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Compute soft labels by vote share or majority.
 
-    The table has the columns of soft_labels.csv; those of the signed difficulty, b_mean to b_hi, are empty.
+    Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
     from softgold.output import check_target
 
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
-    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates)
+    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates, format, question, positive)
     if scale is not None:
         labels = _rating_labels(votes, columns, scale, cut)
     else:
-        labels = _vote_labels(votes, columns, method, tie, smoothing)
+        labels = _vote_labels(votes, columns, method, tie, smoothing, quiet=quiet)
     write_or_print(labels.to_frame(), output, force=force)
     say(f"{labels.method}: {len(labels):,} items, {labels.n_votes.sum():,} votes", quiet=quiet)
     if output is not None:
@@ -103,12 +112,14 @@ def _check_options(
     if method != "mean" and (smoothing is not None or scale is not None):
         raise UsageError("--smoothing and --scale go with --method mean")
     if scale is not None and smoothing is not None:
-        raise UsageError("--smoothing is for votes, and --scale says that the table has ratings")
+        raise UsageError("--smoothing works with votes, not with ratings (--scale)")
     if cut is not None and scale is None:
         raise UsageError("--cut goes with --scale LOW HIGH")
 
 
-def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
+def _vote_labels(
+    source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
+) -> SoftLabels:
     from softgold.models.baselines import Majority, Mean
     from softgold.readers import read_votes
 
@@ -120,7 +131,11 @@ def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None,
         vote=columns.value,
         wide=columns.wide,
         duplicates=columns.duplicates,
+        format=columns.format,
+        question=columns.question,
+        positive=columns.positive,
     )
+    say(votes.origin, quiet=quiet or not votes.origin)
     return aggregator.aggregate(votes)
 
 
@@ -136,5 +151,7 @@ def _rating_labels(source: str, columns: Columns, scale: Pair, cut: float | None
         rating=columns.value,
         wide=columns.wide,
         duplicates=columns.duplicates,
+        format=columns.format,
+        question=columns.question,
     )
     return RatingMean(cut=cut).aggregate(ratings)

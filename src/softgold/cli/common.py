@@ -25,9 +25,13 @@ __all__ = [
     "DuplicateChoice",
     "Duplicates",
     "Force",
+    "Format",
     "ItemColumn",
+    "MaxBytes",
     "OptionalOutput",
     "Output",
+    "Positive",
+    "Question",
     "Quiet",
     "Seed",
     "VoteColumn",
@@ -44,16 +48,31 @@ __all__ = [
 
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
 
-Votes = Annotated[str, typer.Argument(metavar="VOTES", help="Vote table: CSV, TSV, .gz, Parquet, or - for stdin.")]
+Votes = Annotated[
+    str,
+    typer.Argument(metavar="VOTES", help="Vote table, or export of an annotation tool; - for stdin."),
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Format of an export, where its content does not tell.")
+]
+Question = Annotated[
+    str | None, typer.Option("--question", metavar="NAME", help="Question of an export, or task of a table, to take.")
+]
+Positive = Annotated[
+    str | None, typer.Option("--positive", metavar="VALUE", help="Value that counts as a vote of 1, all others as 0.")
+]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[
     str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")
 ]
 VoteColumn = Annotated[str | None, typer.Option("--vote-col", metavar="NAME", help="Column with the votes.")]
-Wide = Annotated[bool, typer.Option("--wide", help="One row an item, one column a rater, blank for no vote.")]
+Wide = Annotated[bool, typer.Option("--wide", help="One row per item, one column per rater, blank for no vote.")]
 Duplicates = Annotated[
     DuplicateChoice,
-    typer.Option("--duplicates", help="What to do when an annotator voted differently on the same item."),
+    typer.Option("--duplicates", help="What to do if an annotator gave an item different votes."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]

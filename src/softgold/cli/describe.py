@@ -1,4 +1,4 @@
-"""`softgold describe`: what is in a vote table."""
+"""`softgold describe`: counts, agreement and problems of a vote table."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from softgold.cli.common import (
     AnnotatorColumn,
     AsJson,
     Duplicates,
+    Format,
     ItemColumn,
+    MaxBytes,
+    Positive,
+    Question,
     VoteColumn,
     Votes,
     Wide,
     print_data,
     print_json,
+    say,
 )
 
 __all__ = ["register"]
@@ -31,15 +36,31 @@ def describe(
     vote_col: VoteColumn = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
+    max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a vote table, and what to be warned of.
+    """Describe a vote table and list problems found.
 
-    Counts, distributions over items and annotators, connected components, and how far the votes agree.
+    Prints counts, votes per item and per annotator, connected components and agreement.
     """
     from softgold.readers import read_votes
 
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
+    table = read_votes(
+        votes,
+        item=item_col,
+        annotator=annotator_col,
+        vote=vote_col,
+        wide=wide,
+        duplicates=duplicates,
+        format=format,
+        question=question,
+        positive=positive,
+        max_bytes=max_bytes,
+    )
+    say(table.origin, quiet=not table.origin)
     description = table.describe()
     if as_json:
         print_json(description)

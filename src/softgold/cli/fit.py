@@ -16,7 +16,11 @@ from softgold.cli.common import (
     AsJson,
     Duplicates,
     Force,
+    Format,
     ItemColumn,
+    MaxBytes,
+    Positive,
+    Question,
     Quiet,
     VoteColumn,
     Votes,
@@ -94,6 +98,10 @@ def fit_command(
     vote_col: VoteColumn = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
+    max_bytes: MaxBytes = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -126,7 +134,19 @@ def fit_command(
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
+    table = read_votes(
+        votes,
+        item=item_col,
+        annotator=annotator_col,
+        vote=vote_col,
+        wide=wide,
+        duplicates=duplicates,
+        format=format,
+        question=question,
+        positive=positive,
+        max_bytes=max_bytes,
+    )
+    say(table.origin, quiet=quiet or not table.origin)
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
     _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:

@@ -42,6 +42,9 @@ def next_votes(
     controls: Annotated[
         str | None, typer.Option(metavar="ANNOTATOR", help="Choose control questions for this annotator instead.")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="Question (or class) of a run with several.")
+    ] = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -54,7 +57,6 @@ def next_votes(
     items that tell most about one annotator.
     """
     from softgold.output import check_target
-    from softgold.runs import open_run
 
     wants_forecast = show_forecast or target_error is not None or ambiguous is not None
     if budget is None and not wants_forecast:
@@ -64,7 +66,7 @@ def next_votes(
     for target in (output, ambiguous):
         if target is not None:
             check_target(target, force=force)
-    fit = open_run(run).fit
+    fit = _fit(run, task)
     if controls is not None:
         _controls(fit, controls, budget, output, force, quiet, as_json)
         return
@@ -73,6 +75,22 @@ def next_votes(
         _forecast(fit, crew, target_error, seed, budget, output, ambiguous, force, quiet, as_json)
     elif budget is not None:
         _plan(fit, crew, budget, explore, max_per_item, output, force, quiet, as_json)
+
+
+def _fit(path: Path, task: str | None) -> Fit:
+    """Return the fit of a run, or of one question of a run with several."""
+    from softgold.readers.base import shorten
+    from softgold.runs import is_study, open_run, open_study
+
+    if not is_study(path):
+        if task is not None:
+            raise UsageError(f"{path} has one question; leave out --task")
+        return open_run(path).fit
+    runs = open_study(path).tasks
+    if task is None or task not in runs:
+        names = ", ".join(shorten(name) for name in list(runs)[:12])
+        raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
+    return runs[task].fit
 
 
 def _crew(source: str, fit: Fit, explore: float, quiet: bool) -> Crew:

@@ -15,6 +15,7 @@ from softgold.experts.panel import NO_LABEL, ExpertPanel
 from softgold.experts.sampling import BinTable, ExpertSample, Scheme, assign_bins
 from softgold.experts.thresholds import IntArray
 from softgold.tables.experts import ExpertLabels
+from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -90,7 +91,8 @@ def _known(
     here = item_ids.get_indexer(panel.item_ids) >= 0
     unknown = panel.item_ids[~here]
     if not here.any():
-        raise InputError(f"none of the {len(here)} items that experts labelled is in {where}: {_listed(unknown)}")
+        examples = compare_ids(panel.item_ids, "the expert labels", item_ids, where)
+        raise InputError(f"none of the {len(here)} items that experts labelled is in {where}: {examples}")
     if len(unknown) and not ignore_unknown:
         raise InputError(
             f"experts labelled {len(unknown)} items that are not in {where}: {_listed(unknown)}; "

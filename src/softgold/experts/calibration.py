@@ -178,4 +178,4 @@ def _release(soft_labels: SoftLabels, threshold: float, outcome: SoftMapOutcome)
 def _agreement(panel: ExpertPanel, drawing: dict[str, Any]) -> Agreement | None:
     if panel.n_experts < 2:
         return None
-    return agreement(panel.nominal(), replicates=drawing["replicates"], level=drawing["level"], seed=drawing["seed"])
+    return agreement(panel.nominal(), n_bootstrap=drawing["replicates"], level=drawing["level"], seed=drawing["seed"])

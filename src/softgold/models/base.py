@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from typing import Any, Literal, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.checks import check_choice
+from softgold.checks import check_choice, check_positive_int
 from softgold.errors import ConvergenceWarning, DataWarning, InputError, SoftgoldWarning, UsageError, warn
 from softgold.models.summaries import FitSummary
 from softgold.readers import read_votes
@@ -29,6 +29,7 @@ __all__ = [
     "Diagnostics",
     "Fit",
     "FitState",
+    "FloatArray",
     "Model",
     "Notice",
     "OnProgress",
@@ -71,9 +72,14 @@ class Posterior(ABC):
     def predict(self, votes: VoteTable) -> SoftLabels:
         """Return soft labels of the items of `votes`, known or new, with what was learned held fixed."""
 
-    @abstractmethod
     def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
-        """Return soft labels whose p is the share of posterior draws that are positive."""
+        """Return soft labels whose p is the share of `n_samples` draws that are positive, CleanPatrick's p-bar.
+
+        In the posterior the class of an item is a coin with its p, so the number of positive draws is binomial: drawn
+        as such, it has the same distribution as counting the draws.
+        """
+        count, labels = check_positive_int(n_samples, "n_samples"), self.soft_labels()
+        return replace(labels, p=np.random.default_rng(seed).binomial(count, labels.p) / count)
 
     @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.checks import check_choice, check_in_range, check_ordered_pair, check_pair, check_positive_int
+from softgold.checks import check_choice, check_in_range, check_ordered_pair, check_pair
 from softgold.errors import InputError, UsageError
 from softgold.models.agreement import agreement_with_others
-from softgold.models.base import Arrays, Diagnostics, Fit, FitState, Model, Notice, OnProgress, Posterior
+from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray, Model, Notice, OnProgress, Posterior
 from softgold.tables.ratings import RatingTable
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
 __all__ = ["MAJORITY", "MEAN", "Majority", "Mean", "RatingMean", "Tie"]
 
-FloatArray = NDArray[np.float64]
-
 Tie = Literal["positive", "negative"]
-TIES: tuple[Tie, ...] = ("positive", "negative")
+
+
+class CountBaseline(ABC):
+    """A baseline that looks at the numbers of votes and positive votes of each item, and at nothing else."""
+
+    name: ClassVar[str]
+
+    def aggregate(self, votes: VoteTable) -> SoftLabels:
+        """Return the soft labels of each item's votes."""
+        return self.of_counts(votes.item_ids, votes.item_counts, votes.item_positives)
+
+    @abstractmethod
+    def of_counts(self, item_ids: pd.Index[str], counts: NDArray[np.int64], positives: FloatArray) -> SoftLabels:
+        """Return the soft labels of items with these numbers of votes and positive votes."""
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(CountBaseline):
     """Majority vote: p is 1 or 0, and 0.5 at a tie, whatever the order of the rows.
 
     Attributes:
@@ -41,20 +52,13 @@ class Majority:
         [0, 1]
     """
 
+    name = "majority"
+
     tie: Tie | None = None
 
     def __post_init__(self) -> None:
         if self.tie is not None:
-            check_choice(self.tie, TIES, "tie")
-
-    @property
-    def name(self) -> str:
-        """`majority`."""
-        return "majority"
-
-    def aggregate(self, votes: VoteTable) -> SoftLabels:
-        """Return the majority of each item's votes."""
-        return self.of_counts(votes.item_ids, votes.item_counts, votes.item_positives)
+            check_choice(self.tie, get_args(Tie), "tie")
 
     def of_counts(self, item_ids: pd.Index[str], counts: NDArray[np.int64], positives: FloatArray) -> SoftLabels:
         """Return the majority of items with these numbers of votes and positive votes."""
@@ -67,7 +71,7 @@ class Majority:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(CountBaseline):
     """Share of positive votes, with or without a Beta(a, b) prior: p = (n_positive + a) / (n_votes + a + b).
 
     Attributes:
@@ -81,23 +85,17 @@ class Mean:
         [0.5, 0.6667]
     """
 
+    name = "mean"
+
     smoothing: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.smoothing is None:
             return
-        object.__setattr__(self, "smoothing", check_pair(self.smoothing, "smoothing"))
-        if min(check_pair(self.smoothing, "smoothing")) < 0:
+        pair = check_pair(self.smoothing, "smoothing")
+        object.__setattr__(self, "smoothing", pair)
+        if min(pair) < 0:
             raise UsageError(f"smoothing must not be negative, got {self.smoothing!r}")
-
-    @property
-    def name(self) -> str:
-        """`mean`."""
-        return "mean"
-
-    def aggregate(self, votes: VoteTable) -> SoftLabels:
-        """Return the share of positive votes of each item."""
-        return self.of_counts(votes.item_ids, votes.item_counts, votes.item_positives)
 
     def of_counts(self, item_ids: pd.Index[str], counts: NDArray[np.int64], positives: FloatArray) -> SoftLabels:
         """Return the share of items with these numbers of votes and positive votes."""
@@ -105,14 +103,8 @@ class Mean:
         p = (positives + a) / (counts + a + b)
         # Averaged repeats have weights such as 1/3, whose sum may pass 1 by a rounding.
         p = np.clip(p, 0.0, 1.0)
-        return SoftLabels(
-            item_ids=item_ids,
-            p=p,
-            expected_vote=p,
-            n_votes=counts,
-            n_positive=positives,
-            method=self.name,
-        )
+        known: dict[str, Any] = {"n_votes": counts, "n_positive": positives, "method": self.name}
+        return SoftLabels(item_ids=item_ids, p=p, expected_vote=p, **known)
 
 
 @dataclass(frozen=True)
@@ -132,12 +124,9 @@ class RatingMean:
         ([0.75, 0.5], [1, 0])
     """
 
-    cut: float | None = None
+    name: ClassVar[str] = "mean"
 
-    @property
-    def name(self) -> str:
-        """`mean`."""
-        return "mean"
+    cut: float | None = None
 
     def aggregate(self, ratings: RatingTable) -> SoftLabels:
         """Return the mean rating of each item on [0, 1]."""
@@ -171,7 +160,7 @@ class BaselinePosterior(Posterior):
 
     item_ids: pd.Index[str]
     annotator_ids: pd.Index[str]
-    aggregator: Majority | Mean
+    aggregator: CountBaseline
     labels: SoftLabels
     annotator_counts: NDArray[np.int64]
     annotator_agreement: FloatArray
@@ -191,12 +180,6 @@ class BaselinePosterior(Posterior):
             raise InputError("the table has no votes to predict from; it needs at least one that is not an abstention")
         return self.aggregator.aggregate(votes)
 
-    def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
-        """Return soft labels whose p is the share of `n_samples` tosses of a coin with p."""
-        count = check_positive_int(n_samples, "n_samples")
-        share = np.random.default_rng(seed).binomial(count, self.labels.p) / count
-        return replace(self.labels, p=share)
-
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the counts, from which everything else follows."""
         return {
@@ -210,24 +193,17 @@ class BaselinePosterior(Posterior):
 class BaselineModel(Model):
     """A baseline as a model of the registry; its settings are the aggregator itself."""
 
-    def __init__(self, kind: Callable[..., Majority | Mean], name: str, options: tuple[str, ...]) -> None:
-        self.kind, self.name, self.options = kind, name, options
+    def __init__(self, kind: type[Majority | Mean]) -> None:
+        self.kind, self.name, self.options = kind, kind.name, tuple(field.name for field in fields(kind))
 
-    def settings(self, **options: Any) -> Majority | Mean:
+    def settings(self, **options: Any) -> CountBaseline:
         """Return the aggregator."""
         return self.kind(**options)
 
     def fit(self, votes: VoteTable, settings: Any, on_progress: OnProgress, resume: FitState | None) -> Fit:
         """Aggregate the votes."""
-        labels = settings.aggregate(votes)
-        posterior = BaselinePosterior(
-            votes.item_ids,
-            votes.annotator_ids,
-            settings,
-            labels,
-            votes.annotator_counts,
-            agreement_with_others(votes),
-        )
+        known = (settings, settings.aggregate(votes), votes.annotator_counts, agreement_with_others(votes))
+        posterior = BaselinePosterior(votes.item_ids, votes.annotator_ids, *known)
         notices = tuple(Notice("reader", note) for note in votes.notes)
         return Fit(self.name, settings, votes, posterior, Diagnostics(notices=notices))
 
@@ -243,5 +219,5 @@ class BaselineModel(Model):
         return BaselinePosterior(item_ids, annotator_ids, settings, labels, counts, agreement)
 
 
-MAJORITY = BaselineModel(Majority, "majority", tuple(field.name for field in fields(Majority)))
-MEAN = BaselineModel(Mean, "mean", tuple(field.name for field in fields(Mean)))
+MAJORITY = BaselineModel(Majority)
+MEAN = BaselineModel(Mean)

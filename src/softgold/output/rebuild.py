@@ -52,14 +52,21 @@ def exchange_rebuilt(new: Path, folder: Path, names: Sequence[str]) -> bool:
 
 
 def _link_others(source: Path, target: Path, left_out: set[str]) -> None:
-    """Link the files of a folder into another, those of dead processes left out."""
+    """Link the files of a folder into another, those of dead processes left out.
+
+    Args:
+        source: The folder.
+        target: The other; it may have subfolders with some of the files in `left_out` already.
+        left_out: Paths of files that are not linked, relative to the folder.
+    """
     dead = {path.name for path in dead_temporaries(source)}
     for entry in os.scandir(source):
         if entry.name in left_out or entry.name in dead:
             continue
         if entry.is_dir(follow_symlinks=False):
-            (target / entry.name).mkdir()
-            _link_others(Path(entry.path), target / entry.name, set())
+            (target / entry.name).mkdir(exist_ok=True)
+            inside = {name.partition("/")[2] for name in left_out if name.startswith(f"{entry.name}/")}
+            _link_others(Path(entry.path), target / entry.name, inside)
             shutil.copystat(entry.path, target / entry.name)
         else:
             os.link(entry.path, target / entry.name, follow_symlinks=False)
@@ -67,9 +74,12 @@ def _link_others(source: Path, target: Path, left_out: set[str]) -> None:
 
 def _unlink_others(folder: Path, kept: set[str]) -> None:
     for entry in os.scandir(folder):
+        inside = {name.partition("/")[2] for name in kept if name.startswith(f"{entry.name}/")}
         if entry.name in kept:
             continue
-        if entry.is_dir(follow_symlinks=False):
+        if entry.is_dir(follow_symlinks=False) and inside:
+            _unlink_others(Path(entry.path), inside)
+        elif entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)
         else:
             Path(entry.path).unlink()

@@ -92,9 +92,9 @@ def run_campaign(sample: Sample, horizon: int, rng: np.random.Generator) -> Camp
     """Simulate `horizon` further votes on every item of the sample."""
     states, world = sample.posterior.states, _draw_world(sample.posterior, rng)
     believed = state_masses(sample.votes, sample.skills, states)
-    actual = state_masses(sample.votes, _drawn(sample.skills, world.shift, rng), world.states)
+    actual = state_masses(sample.votes, world.drawn(sample.skills, rng), world.states)
     told = respond(sample.voters, states).sigmoid
-    meant = respond(_drawn(sample.voters, world.shift, rng), states).sigmoid
+    meant = respond(world.drawn(sample.voters, rng), states).sigmoid
     state = _draw_rows(actual, rng)
     course = []
     for step in range(horizon + 1):
@@ -113,34 +113,40 @@ def run_campaign(sample: Sample, horizon: int, rng: np.random.Generator) -> Camp
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """What is true of all items and all annotators in one campaign: the states' prior, a common shift of skills."""
+    """What is true of all items and all annotators in one campaign.
+
+    Attributes:
+        states: The states with the prevalence of this world.
+        shift: What all annotators have in common beyond the fit, in ability and lean, shape (2,).
+        varies: 1 for an ability or lean that annotators differ in, 0 for the lean of a model without, shape (2,).
+    """
 
     states: States
     shift: FloatArray
+    varies: FloatArray
+
+    def drawn(self, skills: Skills, rng: np.random.Generator) -> Skills:
+        """Return skills that are points, drawn from the factors and moved together."""
+        wide = np.sqrt(skills.cov[:, 0])
+        slope = skills.cov[:, 1] / wide
+        rest = np.sqrt(np.maximum(skills.cov[:, 2] - slope**2, 0.0))
+        first, second = rng.standard_normal((2, len(wide)))
+        moves = np.column_stack([wide * first, slope * first + rest * second])
+        return Skills(skills.mean + self.varies * (self.shift + moves), np.tile([POINT, 0.0, POINT], (len(wide), 1)))
 
 
 def _draw_world(posterior: CrowdPosterior, rng: np.random.Generator) -> _World:
     population, count = posterior.population, len(posterior.annotator_ids)
-    spread = np.array([population.ability_sd, population.lean_sd]) / np.sqrt(count)
+    spread = population.spread / np.sqrt(count)
     odds = population.log_odds
     if isinstance(posterior.prior.prevalence, str):
         odds += ODDS_SD * rng.standard_normal()
     states = posterior.prior.states(replace(population, log_odds=odds), posterior.lattice)
-    return _World(states, spread * rng.standard_normal(2))
+    return _World(states, spread * rng.standard_normal(2), np.array([1.0, float(population.has_lean)]))
 
 
 def _mixed(p: FloatArray, certainty: FloatArray) -> FloatArray:
     return certainty * p + (1 - certainty) * (1 - p)
-
-
-def _drawn(skills: Skills, shift: FloatArray, rng: np.random.Generator) -> Skills:
-    """Return skills that are points, drawn from the factors and moved together."""
-    wide = np.sqrt(skills.cov[:, 0])
-    slope = skills.cov[:, 1] / wide
-    rest = np.sqrt(np.maximum(skills.cov[:, 2] - slope**2, 0.0))
-    first, second = rng.standard_normal((2, len(wide)))
-    moves = np.column_stack([wide * first, slope * first + rest * second])
-    return Skills(skills.mean + shift + moves, np.tile([POINT, 0.0, POINT], (len(wide), 1)))
 
 
 def _draw_rows(mass: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:

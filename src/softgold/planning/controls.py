@@ -30,6 +30,7 @@ __all__ = ["ControlPlan", "plan_controls"]
 FloatArray = NDArray[np.float64]
 
 N_NODES = 5
+NO_LEAN = 1e-12  # variance of a lean that the model does not have
 CLEAR = 0.1  # a control question has an answer: min(p, 1 - p) is below this
 
 
@@ -103,7 +104,7 @@ def plan_controls(
             f"{len(usable):,} items could be control questions for {shorten(annotator)} (p below {CLEAR:g} or above "
             f"{1 - CLEAR:g}, and no vote of this annotator), and {count:,} were asked for; ask for fewer"
         )
-    cov = _as_matrix(skills.cov[0])
+    cov = _as_matrix(skills.cov[0], beliefs.posterior.population.has_lean)
     information = _information(beliefs, skills.mean[0], cov)[usable]
     chosen, gain, after = _greedy(information, cov, count)
     items = usable[chosen]
@@ -113,8 +114,8 @@ def plan_controls(
     return ControlPlan(annotator, ids, p[items], counts, gain, spread)
 
 
-def _as_matrix(cov: FloatArray) -> FloatArray:
-    return np.array([[cov[0], cov[1]], [cov[1], max(cov[2], 1e-12)]])
+def _as_matrix(cov: FloatArray, has_lean: bool) -> FloatArray:
+    return np.array([[cov[0], cov[1]], [cov[1], cov[2]]]) if has_lean else np.diag([cov[0], NO_LEAN])
 
 
 def _information(beliefs: Beliefs, mean: FloatArray, cov: FloatArray) -> FloatArray:

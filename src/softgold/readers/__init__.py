@@ -1,5 +1,8 @@
-"""Files and data frames to vote tables, expert labels, ratings, model scores and soft labels."""
+"""Files, data frames and platform exports to vote tables, expert labels, ratings, model scores and soft labels."""
 
+from softgold.readers.exports.base import Export
+from softgold.readers.exports.registry import FORMAT_NAMES
+from softgold.readers.importing import read_export
 from softgold.readers.repeats import DuplicateRule
 from softgold.readers.scores import read_scores
 from softgold.readers.soft_labels import read_soft_labels
@@ -7,9 +10,12 @@ from softgold.readers.sources import TableLike
 from softgold.readers.votes import read_experts, read_ratings, read_votes
 
 __all__ = [
+    "FORMAT_NAMES",
     "DuplicateRule",
+    "Export",
     "TableLike",
     "read_experts",
+    "read_export",
     "read_ratings",
     "read_scores",
     "read_soft_labels",

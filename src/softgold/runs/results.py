@@ -23,10 +23,13 @@ __all__ = [
     "ResultKind",
     "changed_files",
     "changes",
+    "check_kinds",
     "kind_of",
     "plain_result",
     "read_result",
     "read_result_table",
+    "result_tables",
+    "write_files",
     "write_result",
 ]
 
@@ -115,22 +118,43 @@ def write_result(result: Any, folder: Path, *, inputs: Iterable[Path] = (), forc
     """
     kind = kind_of(result)
     with update_directory(folder, kind.files, force=force) as temporary:
-        for name, file in kind.tables.items():
-            value = getattr(result, name)
-            write_table(value if isinstance(value, pd.DataFrame) else value.to_frame(), temporary / file)
-        for method, file in kind.exports.items():
-            write_table(getattr(result, method)(), temporary / file)
-        record = {
-            "format": f"softgold {kind.name}",
-            "version": VERSION,
-            "softgold": __version__,
-            "made_from": _digests(folder, kind.made_from),
-            "files": _digests(temporary, kind.files),
-            "inputs": {path.name: file_digest(path) for path in inputs if path.is_file()},
-            **plain_result(result),
-        }
-        write_json(record, temporary / kind.record)
+        write_files(result, folder, temporary, inputs)
     return tuple(folder / name for name in kind.files)
+
+
+def write_files(result: Any, folder: Path, temporary: Path, inputs: Iterable[Path]) -> None:
+    """Write the files of a result that belongs to `folder` into `temporary`."""
+    kind = kind_of(result)
+    for file, table in result_tables(kind, result).items():
+        write_table(table, temporary / file)
+    record = {
+        "format": f"softgold {kind.name}",
+        "version": VERSION,
+        "softgold": __version__,
+        "made_from": _digests(folder, kind.made_from),
+        "files": _digests(temporary, kind.files),
+        "inputs": {path.name: file_digest(path) for path in inputs if path.is_file()},
+        **plain_result(result),
+    }
+    write_json(record, temporary / kind.record)
+
+
+def result_tables(kind: ResultKind, result: Any) -> dict[str, pd.DataFrame]:
+    """Return the tables of a result by the names of their files."""
+    kept = {file: getattr(result, name) for name, file in kind.tables.items()}
+    exported = {file: getattr(result, method)() for method, file in kind.exports.items()}
+    return {
+        file: value if isinstance(value, pd.DataFrame) else value.to_frame()
+        for file, value in (kept | exported).items()
+    }
+
+
+def check_kinds(results: Iterable[Any]) -> ResultKind:
+    """Return the kind of results that are all of one kind."""
+    kinds = {kind_of(result).name for result in results}
+    if len(kinds) != 1:
+        raise TypeError(f"results of one kind are added together, got {sorted(kinds)}")
+    return RESULTS[kinds.pop()]
 
 
 def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The run directory as a value: `open_run` gives its fit, its votes and the results that were added to it."""
+"""The run directory as a value: its fit, its votes and the results that were added to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from softgold.errors import InputError, StorageError
+from softgold.errors import StorageError
 from softgold.models.base import Fit, Notice
 from softgold.output import PathLike
 from softgold.readers import read_soft_labels
@@ -36,32 +36,7 @@ from softgold.runs.results import (
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Run", "open_run"]
-
-
-def open_run(path: PathLike) -> Run:
-    """Open a run directory, as `softgold fit` or `fit.save(dir)` wrote it.
-
-    Its parts are read when they are first used.
-
-    Raises:
-        InputError: There is no run.
-
-    Example:
-        >>> import tempfile, softgold
-        >>> study = softgold.simulate(n_items=50, n_annotators=12, seed=0)
-        >>> folder = tempfile.mkdtemp() + "/run"
-        >>> softgold.fit(study.votes, engine="coordinate").save(folder)
-        >>> run = open_run(folder)
-        >>> run.votes.n_items, len(run.soft_labels), run.has("calibration")
-        (50, 50, False)
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise InputError(f"there is no run {folder}; 'softgold fit' makes one")
-    if not (folder / SOFT_LABELS).is_file():
-        raise InputError(f"{folder} is not a run: it has no {SOFT_LABELS}; 'softgold fit' makes one")
-    return Run(folder)
+__all__ = ["Run"]
 
 
 @dataclass(frozen=True)

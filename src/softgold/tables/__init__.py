@@ -1,1 +1,1 @@
-"""The frozen tables between the stages: votes, expert labels, ratings, scores and soft labels."""
+"""Frozen tables that the stages exchange: votes, expert labels, ratings, scores, soft labels."""

@@ -1,6 +1,6 @@
-"""What is in a vote table: counts, distributions, agreement, and what its owner should know.
+"""Description of a vote table: counts, distributions, agreement, problems found.
 
-The functions take the arrays of the table, so that the table can offer the description itself.
+The functions take arrays, not the table, so that the table can import this module.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["Agreement", "Distribution", "VoteDescription", "describe_agreement",
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# With fewer votes than this, giving one answer only says little about an annotator.
+# An annotator with fewer votes than this may give one answer throughout by chance.
 MANY_VOTES = 10
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Five numbers and the mean of some counts."""
+    """Five-number summary and mean of counts."""
 
     minimum: int
     lower_quartile: float
@@ -34,13 +34,13 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far votes on the same item agree.
+    """Agreement of votes on the same item.
 
     Attributes:
-        n_items: Items with at least two votes, on which the other figures rest.
-        unanimous: Items of those on which all votes are equal.
-        tied: Items of those with as many positive as negative votes.
-        share: Chance that two votes drawn from the same item are equal, averaged over the items; NaN without items.
+        n_items: Items with at least two votes; the other figures are about these.
+        unanimous: Items on which all votes are equal.
+        tied: Items with as many positive as negative votes.
+        share: Probability that two votes drawn from one item are equal, mean over items; NaN without items.
     """
 
     n_items: int
@@ -51,7 +51,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class VoteDescription:
-    """What is in a vote table.
+    """Description of a vote table.
 
     Attributes:
         n_items: Items with a vote.
@@ -60,16 +60,16 @@ class VoteDescription:
         n_positive: Positive votes.
         positive_share: Share of positive votes.
         n_abstentions: Empty votes in the source.
-        n_silent_items: Items that nobody voted on.
-        n_silent_annotators: Annotators who never voted.
+        n_silent_items: Items with abstentions only.
+        n_silent_annotators: Annotators with abstentions only.
         votes_per_item: Distribution over items.
         votes_per_annotator: Distribution over annotators.
         n_single_vote_items: Items with one vote.
-        n_components: Parts of the data that share neither items nor annotators.
-        largest_component_share: Share of the items in the largest of them.
-        agreement: How far votes on the same item agree.
-        n_constant_annotators: Annotators with many votes, all of them equal.
-        warnings: What the owner should know, one sentence each.
+        n_components: Connected components: parts that share neither items nor annotators.
+        largest_component_share: Share of the items in the largest component.
+        agreement: Agreement of votes on the same item.
+        n_constant_annotators: Annotators with at least 10 votes, all equal.
+        warnings: Problems found, one sentence each.
     """
 
     n_items: int
@@ -90,7 +90,7 @@ class VoteDescription:
     warnings: tuple[str, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the description as pairs of a name and a text, for printing."""
+        """Return the lines to print, as pairs of name and text."""
         agreed = self.agreement
         return [
             ("items", f"{self.n_items:,} ({self.n_single_vote_items:,} with one vote)"),
@@ -101,7 +101,7 @@ class VoteDescription:
             ("votes per annotator", _five_numbers(self.votes_per_annotator)),
             ("components", f"{self.n_components:,} (largest has {self.largest_component_share:.1%} of the items)"),
             ("agreement", f"{agreed.share:.1%} of the pairs of votes on an item" if agreed.n_items else "unknown"),
-            ("unanimous items", f"{agreed.unanimous:,} of {agreed.n_items:,} with two votes or more"),
+            ("unanimous items", f"{agreed.unanimous:,} of {agreed.n_items:,} with at least two votes"),
             ("tied items", f"{agreed.tied:,}"),
         ]
 
@@ -112,7 +112,7 @@ class VoteDescription:
 
 
 def distribution(counts: IntArray) -> Distribution:
-    """Summarise counts.
+    """Return the five-number summary and mean of counts.
 
     >>> distribution(np.array([1, 2, 3, 10]))
     Distribution(minimum=1, lower_quartile=1.75, median=2.5, upper_quartile=4.75, maximum=10, mean=4.0)
@@ -122,14 +122,14 @@ def distribution(counts: IntArray) -> Distribution:
 
 
 def describe_agreement(counts: IntArray, positives: FloatArray, squares: FloatArray) -> Agreement:
-    """Describe how far the votes of each item agree.
+    """Return the agreement of votes on the same item.
 
-    The share is the observed agreement of Fleiss (1971), for items with different numbers of votes.
+    The share is the observed agreement of Fleiss (1971), extended to unequal numbers of votes.
 
     Args:
-        counts: Votes of each item, shape (I,).
-        positives: Sum of the votes of each item, shape (I,).
-        squares: Sum of their squares, shape (I,); the same as the sum unless some votes are means of repeats.
+        counts: Votes per item, shape (I,).
+        positives: Sum of votes per item, shape (I,).
+        squares: Sum of squared votes per item, shape (I,); equal to the sum unless repeats were averaged.
 
     >>> describe_agreement(np.array([2, 2, 1]), np.array([1.0, 2.0, 1.0]), np.array([1.0, 2.0, 1.0]))
     Agreement(n_items=2, unanimous=1, tied=1, share=0.5)
@@ -138,7 +138,7 @@ def describe_agreement(counts: IntArray, positives: FloatArray, squares: FloatAr
     n, k, q = counts[several].astype(np.float64), positives[several], squares[several]
     if len(n) == 0:
         return Agreement(0, 0, 0, float("nan"))
-    # Sums over pairs of different voters: (sum)^2 less the sum of squares, for x and for 1 - x.
+    # Sum over pairs of different voters: (sum)^2 minus the sum of squares, for x and for 1 - x.
     equal_pairs = (k**2 - q + (n - k) ** 2 - (n - 2 * k + q)) / (n * (n - 1))
     return Agreement(
         n_items=len(n),
@@ -161,14 +161,14 @@ def describe_votes(
     n_silent_annotators: int,
     notes: Sequence[str],
 ) -> VoteDescription:
-    """Describe a vote table by its counts and sums of votes per item (I,) and per annotator (A,)."""
+    """Describe a vote table from counts and sums of votes per item (I,) and per annotator (A,)."""
     n_votes, n_positive = int(item_counts.sum()), float(item_positives.sum())
     component_sizes = np.bincount(item_components)
-    steady = np.isclose(np.minimum(annotator_positives, annotator_counts - annotator_positives), 0)
+    constant = np.isclose(np.minimum(annotator_positives, annotator_counts - annotator_positives), 0)
     facts = {
         "n_single_vote_items": int((item_counts == 1).sum()),
         "n_components": len(component_sizes),
-        "n_constant_annotators": int((steady & (annotator_counts >= MANY_VOTES)).sum()),
+        "n_constant_annotators": int((constant & (annotator_counts >= MANY_VOTES)).sum()),
     }
     return VoteDescription(
         n_items=len(item_counts),
@@ -199,15 +199,15 @@ def _warnings(
 ) -> list[str]:
     found = []
     if n_positive in (0, n_votes):
-        found.append(f"every vote is {'positive' if n_positive else 'negative'}: nothing tells the items apart")
+        found.append(f"every vote is {'positive' if n_positive else 'negative'}: the items cannot be told apart")
     if n_annotators == 1:
-        found.append("there is one annotator: agreement and abilities cannot be told from the votes")
+        found.append("there is only one annotator: agreement and abilities cannot be estimated")
     if n_components > 1:
         found.append(f"the votes fall into {n_components} components that share neither items nor annotators")
     if n_single_vote_items:
         found.append(f"items with a single vote: {n_single_vote_items}")
     if n_constant_annotators:
-        found.append(f"annotators with {MANY_VOTES} votes or more, all of them equal: {n_constant_annotators}")
+        found.append(f"annotators with at least {MANY_VOTES} votes, all equal: {n_constant_annotators}")
     return found
 
 

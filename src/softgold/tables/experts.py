@@ -1,4 +1,4 @@
-"""Labels of experts."""
+"""Expert labels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ IntArray = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class ExpertLabels:
-    """Binary labels of E experts, not every expert on every item; kept as a vote table in which experts vote.
+    """Binary labels of E experts; not every expert labels every item.
 
     Attributes:
-        table: The labels as votes, with the experts as annotators.
+        table: The labels as votes; the experts are its annotators.
     """
 
     table: VoteTable

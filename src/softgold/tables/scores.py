@@ -1,4 +1,4 @@
-"""The scores that models gave to items."""
+"""Model scores."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Scores"]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of M models on I items; a higher score means that the model holds the item for positive.
+    """Scores of M models on I items; a higher score means more likely positive.
 
     Attributes:
-        item_ids: Ids as text, in the order of first appearance, length I.
+        item_ids: Ids as text, in order of first appearance, length I.
         models: Names of the models, length M.
-        values: Float64 scores, shape (I, M); NaN where a model has no score, if such gaps were allowed.
+        values: Float64 scores, shape (I, M); NaN for a missing score, where these are allowed.
 
     Example:
         >>> scores = Scores(pd.Index(["x", "y"], dtype="str"), ("net",), np.array([[0.9], [0.2]]))
@@ -38,11 +38,11 @@ class Scores:
     def of(self, model: str) -> NDArray[np.float64]:
         """Return the scores of one model, shape (I,)."""
         if model not in self.models:
-            raise UsageError(f"there is no model {model!r} in the scores; there are {', '.join(self.models)}")
+            raise UsageError(f"the scores have no model {model!r}; they have {', '.join(self.models)}")
         return self.values[:, self.models.index(model)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the wide table: `item` and one column a model."""
+        """Return the wide table: `item` and one column per model."""
         frame = pd.DataFrame(self.values, columns=list(self.models))
         frame.insert(0, "item", self.item_ids, allow_duplicates=True)
         return frame

@@ -1,4 +1,4 @@
-"""The soft-label table, one row an item, which every aggregator gives and every later stage reads."""
+"""Soft-label table, one row per item: made by every model and baseline, read by every later stage."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from softgold.tables.ids import restore_ids
 from softgold.tables.votes import VoteTable
 
 __all__ = ["COLUMNS", "Aggregator", "DifficultySummary", "SoftLabels", "binary_entropy"]
@@ -34,7 +35,7 @@ COLUMNS = (
 
 
 def binary_entropy(p: FloatArray) -> FloatArray:
-    """Entropy of a Bernoulli(p) in nats, with 0 log 0 = 0.
+    """Return the entropy of a Bernoulli(p) in nats, with 0 log 0 = 0.
 
     >>> binary_entropy(np.array([0.0, 0.5])).round(4).tolist()
     [0.0, 0.6931]
@@ -43,13 +44,13 @@ def binary_entropy(p: FloatArray) -> FloatArray:
 
 
 def _whole_if_possible(counts: FloatArray) -> NDArray[np.float64] | NDArray[np.int64]:
-    """Return counts as integers unless repeats were averaged to fractions, or a count is not known."""
+    """Return counts as integers unless some are fractions (averaged repeats) or unknown."""
     return counts.astype(np.int64) if np.array_equal(counts, np.rint(counts)) else counts
 
 
 @dataclass(frozen=True, eq=False)
 class DifficultySummary:
-    """Posterior of each item's signed difficulty b: mean, sd and a 95 % credible interval, each of shape (I,)."""
+    """Posterior of each item's signed difficulty b: mean, sd, 95 % credible interval; each of shape (I,)."""
 
     mean: FloatArray
     sd: FloatArray
@@ -59,18 +60,18 @@ class DifficultySummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftLabels:
-    """What the votes say of each item.
+    """Soft labels of I items.
 
     Attributes:
-        item_ids: Ids as text, in the order of first appearance, length I.
+        item_ids: Ids as text, in order of first appearance, length I.
         p: Soft label: probability that the item is positive, shape (I,).
-        expected_vote: Share of positive votes to expect from this pool of annotators, shape (I,).
+        expected_vote: Expected share of positive votes from these annotators, shape (I,).
         n_votes: Votes per item, shape (I,).
         n_positive: Positive votes per item, shape (I,).
-        method: Name of the aggregator that made the table.
-        difficulty: Posterior of the signed difficulty; None for aggregators without one (empty cells in the file).
-        rating_mean: Mean rating mapped to [0, 1], shape (I,), where the source was ratings on a scale, not votes.
-        label: Hard label 0 or 1 when the aggregator was asked for one; adds a column `label`.
+        method: Name of the model or baseline.
+        difficulty: Posterior of the signed difficulty; None (empty cells in the file) for baselines.
+        rating_mean: Mean rating mapped to [0, 1], shape (I,), if the source was ratings.
+        label: Hard labels 0 or 1, shape (I,), if they were asked for; adds a column `label`.
     """
 
     item_ids: pd.Index[str]
@@ -94,29 +95,32 @@ class SoftLabels:
         """Share of positive votes, or the mean rating mapped to [0, 1]; shape (I,)."""
         if self.rating_mean is not None:
             return self.rating_mean
-        # A table made elsewhere may not say how many votes there were.
+        # A table from elsewhere may have no number of votes.
         shares = np.full(len(self), np.nan)
         np.divide(self.n_positive, self.n_votes, out=shares, where=self.n_votes > 0)
         return shares
 
     @property
     def majority(self) -> FloatArray:
-        """1 or 0 by strict majority of the votes, 0.5 at a tie; shape (I,)."""
+        """Strict majority of the votes, 1 or 0, and 0.5 for a tie; shape (I,)."""
         margin = 2 * self.n_positive - self.n_votes
-        # Weights of averaged repeats, such as 1/3, do not add up exactly: a tie within rounding is a tie.
+        # Weights of averaged repeats, such as 1/3, do not add up exactly.
         return np.where(np.abs(margin) < 1e-9, 0.5, margin > 0)
 
     @property
     def uncertainty(self) -> FloatArray:
-        """min(p, 1 - p): the chance that a label cut at 0.5 is wrong; shape (I,)."""
+        """min(p, 1 - p), the probability that a label cut at 0.5 is wrong; shape (I,)."""
         return np.minimum(self.p, 1 - self.p)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table that is exported: `COLUMNS`, and `label` where there is one."""
-        nothing = np.full(len(self), np.nan)
-        b = self.difficulty or DifficultySummary(nothing, nothing, nothing, nothing)
+        """Return the table to export: `COLUMNS`, and `label` if there is one.
+
+        Item ids that were whole numbers in a frame are whole numbers again, so that tables can be merged by item.
+        """
+        missing = np.full(len(self), np.nan)
+        b = self.difficulty or DifficultySummary(missing, missing, missing, missing)
         columns = {
-            "item": self.item_ids,
+            "item": restore_ids(self.item_ids),
             "p": self.p,
             "expected_vote": self.expected_vote,
             "b_mean": b.mean,
@@ -137,7 +141,7 @@ class SoftLabels:
 
 @runtime_checkable
 class Aggregator(Protocol):
-    """Votes in, soft labels out: the one contract of baselines and models."""
+    """What baselines offer: votes in, soft labels out."""
 
     @property
     def name(self) -> str:
@@ -145,5 +149,5 @@ class Aggregator(Protocol):
         ...
 
     def aggregate(self, votes: VoteTable) -> SoftLabels:
-        """Return one soft label for each item of `votes`, in its order."""
+        """Return one soft label per item of `votes`, in its order."""
         ...

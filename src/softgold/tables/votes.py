@@ -1,4 +1,4 @@
-"""The vote table: who voted what on which item, coded once, validated once, never changed."""
+"""Vote table: votes coded and checked once, then frozen."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from softgold.errors import InputError
+from softgold.tables.coded import CodedTable, FloatArray, IntArray
 from softgold.tables.description import VoteDescription, describe_votes
+from softgold.tables.ids import restore_ids
 
 __all__ = ["Components", "VoteTable"]
-
-IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Connected components of the bipartite vote graph: annotators and items linked by votes.
+    """Connected components of the vote graph, in which votes link annotators and items.
 
     Attributes:
         count: Number of components.
-        items: Component of each item, shape (I,). Components are numbered by the first item in them.
+        items: Component of each item, shape (I,), numbered by first item.
         annotators: Component of each annotator, shape (A,).
     """
 
@@ -37,24 +36,25 @@ class Components:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VoteTable:
-    """Binary votes in sparse form, V votes of A annotators on I items.
+class VoteTable(CodedTable):
+    """Binary votes in long form: V votes by A annotators on I items.
 
-    Rows keep the order of the source; items and annotators are coded in the order of first appearance.
-    Abstentions are counted and not stored. Every item and every annotator has at least one vote.
+    Rows keep the order of the source; items and annotators are coded in order of first appearance.
+    Abstentions are counted, not stored. Every item and every annotator has at least one vote.
 
     Attributes:
         item_codes: Item of each vote, shape (V,).
         annotator_codes: Annotator of each vote, shape (V,).
         votes: 0 or 1, int8, shape (V,).
-        item_ids: Ids as text, exactly as written, length I.
+        item_ids: Ids as text, exactly as written, length I; `to_frame` gives whole numbers back as such.
         annotator_ids: Ids as text, length A.
-        weights: Weight of each vote, or None when every vote counts 1. Only `duplicates="mean"` makes weights:
-            an annotator who voted k times on an item has k votes of weight 1/k.
+        weights: Weight of each vote, or None if all are 1. Only `duplicates="mean"` makes weights: an annotator
+            who voted k times on an item has k votes of weight 1/k.
         n_abstentions: Number of empty votes in the source.
-        abstained_items: Ids seen with abstentions only; they are not items of this table.
+        abstained_items: Ids seen with abstentions only; not items of this table.
         abstained_annotators: Ids of annotators who only abstained.
-        notes: What the reader had to decide, one sentence each.
+        notes: What the reader decided, one sentence each.
+        origin: What an export was and had, in one sentence; empty for a plain table.
 
     Example:
         >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
@@ -72,6 +72,7 @@ class VoteTable:
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    origin: str = ""
 
     def __repr__(self) -> str:
         return f"VoteTable: {self.n_votes:,} votes on {self.n_items:,} items by {self.n_annotators:,} annotators"
@@ -86,7 +87,7 @@ class VoteTable:
         annotator_ids: Any,
         **extra: Any,
     ) -> VoteTable:
-        """Build a table from codes that are already valid, freezing its arrays."""
+        """Build a table from valid codes; its arrays become read-only."""
         arrays: dict[str, Any] = {
             "item_codes": np.ascontiguousarray(item_codes, dtype=np.int32),
             "annotator_codes": np.ascontiguousarray(annotator_codes, dtype=np.int32),
@@ -109,60 +110,32 @@ class VoteTable:
         if len(lengths) != 1:
             raise InputError(f"item_codes, annotator_codes and votes must be equally long, got {sorted(lengths)}")
         if np.bincount(self.item_codes, minlength=self.n_items).min(initial=1) == 0:
-            raise InputError("every item of a vote table needs a vote; leave out the items that have none")
+            raise InputError("every item of a vote table needs a vote; leave out items without votes")
         if np.bincount(self.annotator_codes, minlength=self.n_annotators).min(initial=1) == 0:
-            raise InputError("every annotator of a vote table needs a vote; leave out those who have none")
+            raise InputError("every annotator of a vote table needs a vote; leave out annotators without votes")
 
     @property
     def n_votes(self) -> int:
         """Number of stored votes V, repeats included."""
         return len(self.votes)
 
-    @property
-    def n_items(self) -> int:
-        """Number of items I."""
-        return len(self.item_ids)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators A."""
-        return len(self.annotator_ids)
-
-    @cached_property
-    def item_counts(self) -> NDArray[np.int64]:
-        """Votes per item, shape (I,); a repeated vote that was averaged counts once."""
-        return self._count(self.item_codes, self.n_items)
-
-    @cached_property
-    def annotator_counts(self) -> NDArray[np.int64]:
-        """Votes per annotator, shape (A,)."""
-        return self._count(self.annotator_codes, self.n_annotators)
-
     @cached_property
     def item_positives(self) -> FloatArray:
         """Positive votes per item, shape (I,); whole numbers unless repeats were averaged."""
-        return self._positives(self.item_codes, self.n_items)
+        return self.item_sums(self.votes)
 
     @cached_property
     def annotator_positives(self) -> FloatArray:
         """Positive votes per annotator, shape (A,)."""
-        return self._positives(self.annotator_codes, self.n_annotators)
+        return self.annotator_sums(self.votes)
 
     @property
     def item_shares(self) -> FloatArray:
         """Share of positive votes per item, shape (I,)."""
         return self.item_positives / self.item_counts
 
-    def _count(self, codes: IntArray, length: int) -> NDArray[np.int64]:
-        counts = np.bincount(codes, weights=self.weights, minlength=length)
-        return np.rint(counts).astype(np.int64)
-
-    def _positives(self, codes: IntArray, length: int) -> FloatArray:
-        mass = self.votes if self.weights is None else self.votes * self.weights
-        return np.bincount(codes, weights=mass, minlength=length).astype(np.float64)
-
     def _item_squares(self) -> FloatArray:
-        """Sum over each item's annotators of the squared (mean) vote, shape (I,)."""
+        """Return the sum per item of its annotators' squared (mean) votes, shape (I,)."""
         if self.weights is None:
             return self.item_positives
         keys = self.item_codes.astype(np.int64) * self.n_annotators + self.annotator_codes
@@ -171,7 +144,7 @@ class VoteTable:
         return np.bincount(pairs // self.n_annotators, weights=means**2, minlength=self.n_items).astype(np.float64)
 
     def describe(self) -> VoteDescription:
-        """Describe the table: counts, distributions, components, agreement, and what to be warned of.
+        """Describe the table: counts, distributions, components, agreement, problems found.
 
         >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
         >>> print(table.describe())
@@ -194,10 +167,9 @@ class VoteTable:
         )
 
     def signed_csr(self) -> sparse.csr_array:
-        """Items x annotators matrix of +1 (positive) and -1 (negative), times the weights; no vote is an absent entry.
+        """Return the items x annotators matrix of +1 (positive) and -1 (negative), times the weights.
 
-        Signs are used because a stored zero is easily lost in sparse algebra. Repeats kept with `duplicates="all"`
-        stay separate entries and add up in products.
+        No entry means no vote. Repeats kept with `duplicates="all"` stay separate entries and add up in products.
 
         >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
         >>> table.signed_csr().toarray().tolist()
@@ -213,7 +185,7 @@ class VoteTable:
 
     @cached_property
     def components(self) -> Components:
-        """Connected components of the vote graph, numbered by the first item in them."""
+        """Connected components of the vote graph, numbered by first item."""
         links = sparse.coo_array(
             (
                 np.ones(self.n_votes, dtype=np.int8),
@@ -226,7 +198,7 @@ class VoteTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by codes, votes, weights and ids (not by counts that are computed on demand)."""
+        """Bytes of codes, votes, weights and ids, without cached counts."""
         arrays: list[NDArray[Any]] = [self.item_codes, self.annotator_codes, self.votes]
         if self.weights is not None:
             arrays.append(self.weights)
@@ -234,11 +206,11 @@ class VoteTable:
         return int(sum(array.nbytes for array in arrays) + ids)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the votes as a long table `item, annotator, vote`, in the order of the source."""
+        """Return the long table `item, annotator, vote`, in the order of the source."""
         return pd.DataFrame(
             {
-                "item": self.item_ids.take(self.item_codes),
-                "annotator": self.annotator_ids.take(self.annotator_codes),
+                "item": restore_ids(self.item_ids).take(self.item_codes),
+                "annotator": restore_ids(self.annotator_ids).take(self.annotator_codes),
                 "vote": self.votes,
             }
         )

@@ -5,56 +5,64 @@ Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+
+from softgold.models.base import FloatArray
 
 __all__ = ["History"]
 
-FloatArray = NDArray[np.float64]
-
 LENGTH = 6
-RIDGE = 1e-10
+RIDGE = 1e-6
 LARGEST_GROWTH = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The last points of the iteration, each of shape (n,), and how far a plain step led from each."""
+    """The last points of the iteration and how far a plain step led from each, both of shape (h, n)."""
 
-    points: tuple[FloatArray, ...] = ()
-    moves: tuple[FloatArray, ...] = ()
+    points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    moves: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def __len__(self) -> int:
         return len(self.points)
 
     def then(self, point: FloatArray, target: FloatArray) -> History:
         """Return the history with one more step from `point` to `target`, the oldest one dropped."""
-        return History((*self.points, point)[-LENGTH:], (*self.moves, target - point)[-LENGTH:])
+        if not len(self):
+            return History(point[None], (target - point)[None])
+        points, moves = np.vstack([self.points, point]), np.vstack([self.moves, target - point])
+        return History(points[-LENGTH:], moves[-LENGTH:])
 
     @property
     def last_target(self) -> FloatArray:
         """Where the last plain step led."""
-        return self.points[-1] + self.moves[-1]
+        target: FloatArray = self.points[-1] + self.moves[-1]
+        return target
 
     def has_worsened(self, weight: FloatArray) -> bool:
         """Whether the last move is much longer than the one before: the jump between them led astray."""
         if len(self) < 2:
             return False
-        before, last = (float(np.linalg.norm(move * weight)) for move in self.moves[-2:])
+        before, last = np.linalg.norm(self.moves[-2:] * weight, axis=1)
         return not last <= LARGEST_GROWTH * before
 
     def jump(self, weight: FloatArray) -> FloatArray:
-        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest."""
-        target = self.last_target
+        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest.
+
+        With few unknowns (a single annotator) it may lie behind, at a point that the iteration runs away from: then it
+        is better to go on, ten moves at once.
+        """
         if len(self) < 2:
-            return target
-        steps = [(later - earlier) * weight for earlier, later in zip(self.moves, self.moves[1:], strict=False)]
-        gram = np.array([[one @ other for other in steps] for one in steps])
+            return self.last_target
+        changes = np.diff(self.moves, axis=0)
+        steps = changes * weight
+        gram = steps @ steps.T
         gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) + 1e-300
-        shares = np.linalg.solve(gram, [step @ (self.moves[-1] * weight) for step in steps])
-        for place, share in enumerate(shares):
-            target -= share * (self.points[place + 1] - self.points[place])
-            target -= share * (self.moves[place + 1] - self.moves[place])
+        shares = np.linalg.solve(gram, steps @ (self.moves[-1] * weight))
+        target: FloatArray = self.last_target - shares @ (np.diff(self.points, axis=0) + changes)
+        backward = ((target - self.points[-1]) * self.moves[-1]) @ weight**2 < 0
+        if backward and len(target) <= 2 * LENGTH:
+            target = self.points[-1] + LARGEST_GROWTH * self.moves[-1]
         return target

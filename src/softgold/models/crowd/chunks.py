@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
 __all__ = ["CHUNK_VOTES", "VoteChunk", "vote_chunks"]
-
-FloatArray = NDArray[np.float64]
 
 CHUNK_VOTES = 2**14
 
@@ -74,7 +73,7 @@ def vote_chunks(
     items = np.ones(votes.n_items) if item_weight is None else item_weight
     annotators = np.ones(votes.n_annotators) if annotator_weight is None else annotator_weight
     pairs = votes.votes.astype(np.int64) * votes.n_annotators + votes.annotator_codes
-    order = _sorted_by_item(votes, pairs)
+    order = np.argsort(votes.item_codes * np.int64(2 * votes.n_annotators) + pairs, kind="stable")
     pairs = pairs[order]
     weights = np.ones(votes.n_votes) if votes.weights is None else votes.weights[order]
     starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
@@ -95,11 +94,3 @@ def vote_chunks(
 
     ends: Iterable[int] = [*cuts[1:], votes.n_items]
     return tuple(chunk(first, last) for first, last in zip(cuts, ends, strict=True))
-
-
-def _sorted_by_item(votes: VoteTable, pairs: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the order by item, then by vote and annotator."""
-    items = votes.item_codes.astype(np.int64)
-    if votes.n_items * 2 * votes.n_annotators < 2**62:
-        return np.argsort(items * (2 * votes.n_annotators) + pairs, kind="stable")
-    return np.lexsort((pairs, items))

@@ -4,21 +4,22 @@ Items with the same votes by the same annotators, or by annotators who are thems
 in every sweep, and so do annotators with the same votes on items that are alike. One of each kind is fitted and
 counted as often as it occurs: three readers give at most eight kinds of items, and a million annotators with one vote
 each a few hundred kinds of annotators. Kinds are found by colour refinement of the vote graph: every node is coloured
-by the colours of its neighbours until no colour splits.
+by the colours of its neighbours until no colour splits. Colours depend neither on the order of the rows nor on ids, and
+kinds are numbered by colour: the same votes give the same table of kinds, whatever their order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
-__all__ = ["CanonicalVotes", "VoteClasses", "canonical_votes", "vote_classes"]
+__all__ = ["VoteClasses", "oriented", "vote_classes"]
 
-FloatArray = NDArray[np.float64]
 Colours = NDArray[np.uint64]
 
 MOST_ROUNDS = 12
@@ -44,69 +45,49 @@ class VoteClasses:
     annotator_weight: FloatArray
 
 
-def vote_classes(votes: VoteTable) -> VoteClasses:
-    """Return the kinds of items and annotators of a table.
+def vote_classes(votes: VoteTable, *, merge: bool = True) -> VoteClasses:
+    """Return the kinds of items and annotators of a table, in canonical order.
+
+    Without `merge`, and where hardly any are alike, every item and every annotator is a kind of its own.
 
     >>> table = VoteTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], ["x", "y"], ["ann", "bob"])
     >>> vote_classes(table).item_weight.tolist()
     [2.0]
     """
-    items, annotators = _refine(votes)
-    item_kinds, first_item, item = _numbered(items)
-    annotator_kinds, _, annotator = _numbered(annotators)
-    if item_kinds + annotator_kinds > WORTHWHILE * (votes.n_items + votes.n_annotators):
-        return VoteClasses(
-            votes,
-            np.arange(votes.n_items),
-            np.arange(votes.n_annotators),
-            np.ones(votes.n_items),
-            np.ones(votes.n_annotators),
-        )
-    chosen = np.isin(votes.item_codes, first_item)
-    weights = np.ones(votes.n_votes) if votes.weights is None else votes.weights
-    key = (item[votes.item_codes] * annotator_kinds + annotator[votes.annotator_codes]) * 2 + votes.votes
-    kinds, place = np.unique(key[chosen], return_inverse=True)
+    colours = _refine(votes)
+    item, annotator = (np.unique(side, return_inverse=True)[1] for side in colours)
+    if not merge or item.max() + annotator.max() + 2 > WORTHWHILE * (votes.n_items + votes.n_annotators):
+        item, annotator = (np.argsort(np.argsort(side, kind="stable")) for side in colours)
+    sizes = [np.bincount(side).astype(np.float64) for side in (item, annotator)]
+    _, first = np.unique(item, return_index=True)
+    chosen = np.isin(votes.item_codes, first)
+    n_kinds = len(sizes[1])
+    key = (item[votes.item_codes[chosen]] * n_kinds + annotator[votes.annotator_codes[chosen]]) * 2
+    kinds, place = np.unique(key + votes.votes[chosen], return_inverse=True)
+    weights = np.bincount(place, None if votes.weights is None else votes.weights[chosen]).astype(np.float64)
     table = VoteTable.from_codes(
-        kinds // 2 // annotator_kinds,
-        kinds // 2 % annotator_kinds,
+        kinds // 2 // n_kinds,
+        kinds // 2 % n_kinds,
         kinds % 2,
-        [str(number) for number in range(item_kinds)],
-        [str(number) for number in range(annotator_kinds)],
-        weights=np.bincount(place, weights[chosen]),
+        [str(number) for number in range(len(sizes[0]))],
+        [str(number) for number in range(n_kinds)],
+        weights=weights if (weights != 1).any() else None,
     )
-    return VoteClasses(
-        table, item, annotator, np.bincount(item).astype(np.float64), np.bincount(annotator).astype(np.float64)
-    )
+    return VoteClasses(table, item, annotator, *sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class CanonicalVotes:
-    """The same votes in an order that depends neither on that of the rows nor on ids.
+def oriented(votes: VoteTable) -> VoteTable:
+    """Return the votes or their opposites: those with fewer yes votes, so that a table and its opposite give the same.
 
-    Attributes:
-        votes: The votes, items and annotators numbered by colour.
-        annotator: New number of each annotator, shape (A,).
+    >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
+    >>> oriented(table).votes.tolist()
+    [0, 0, 1]
     """
-
-    votes: VoteTable
-    annotator: NDArray[np.intp]
-
-
-def canonical_votes(votes: VoteTable) -> CanonicalVotes:
-    """Return the votes in canonical order, so that random numbers fall on the same annotators and items."""
-    items, annotators = (np.argsort(colours, kind="stable") for colours in _refine(votes))
-    item, annotator = np.argsort(items), np.argsort(annotators)
-    item_codes, annotator_codes = item[votes.item_codes], annotator[votes.annotator_codes]
-    order = np.lexsort((votes.votes, annotator_codes, item_codes))
-    table = VoteTable.from_codes(
-        item_codes[order],
-        annotator_codes[order],
-        votes.votes[order],
-        votes.item_ids[items],
-        votes.annotator_ids[annotators],
-        weights=None if votes.weights is None else votes.weights[order],
-    )
-    return CanonicalVotes(table, annotator)
+    opposite = replace(votes, votes=1 - votes.votes)
+    surplus = float(np.dot(2.0 * votes.votes - 1, np.ones(votes.n_votes) if votes.weights is None else votes.weights))
+    if abs(surplus) < 1e-9:  # as many yes as no votes: the colours decide
+        surplus = float(_refine(votes)[0].max() > _refine(opposite)[0].max())
+    return opposite if surplus > 0 else votes
 
 
 def _refine(votes: VoteTable) -> tuple[Colours, Colours]:
@@ -124,7 +105,7 @@ def _refine(votes: VoteTable) -> tuple[Colours, Colours]:
             seen = _mixed(colours[there][sides[there][0]] ^ sign)[orders[here]]
             colours[here] = _mixed(colours[here] + _mixed(np.add.reduceat(seen, starts[here])))
         now = len(np.unique(colours[0])), len(np.unique(colours[1]))
-        if now == count or sum(now) > WORTHWHILE * (votes.n_items + votes.n_annotators):
+        if now in {count, (votes.n_items, votes.n_annotators)}:
             return colours[0], colours[1]
         count = now
     # Not settled: what differs still has not been found to be alike.
@@ -137,10 +118,3 @@ def _mixed(values: Colours) -> Colours:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-def _numbered(colours: Colours) -> tuple[int, NDArray[np.intp], NDArray[np.intp]]:
-    """Return the number of colours, the first node of each, and each node's, in the order of first appearance."""
-    _, first, place = np.unique(colours, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return len(first), np.sort(first), rank[place]

@@ -1,7 +1,7 @@
 """The coordinate engine: deterministic variational ascent, NumPy and SciPy alone.
 
 A sweep updates every item given the annotators, chunk by chunk, then every annotator given the sums that the chunks
-returned, then the hyper-parameters. Plain sweeps converge slowly; Anderson acceleration needs a fifth of them.
+returned, then the hyper-parameters. Plain sweeps converge slowly, so they are accelerated.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import astuple, dataclass, field, fields, replace
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softgold.models.base import Arrays
+from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Response, Skills, VoteSums, annotator_bound, respond, update_skills
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.items import ChunkResult, item_step
-from softgold.models.crowd.priors import CrowdPrior, ItemTotals, Population
+from softgold.models.crowd.items import item_step
+from softgold.models.crowd.packing import Packed
+from softgold.models.crowd.population import ItemTotals, Population
+from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
 from softgold.models.crowd.threads import THREADS, worker_pool
 
 __all__ = ["MAX_SWEEPS", "CoordinateState", "Problem", "in_order", "learn_population", "run", "start_state", "sweep"]
 
-FloatArray = NDArray[np.float64]
 Result = TypeVar("Result")
 
 P_TOLERANCE = 1e-4
@@ -37,7 +37,7 @@ FIRST_SWEEPS = 2  # plain ones: the start is a point, and says nothing about whe
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateState:
+class CoordinateState(Packed):
     """Everything that the next sweep needs; a run that goes on from a stored state gives the same numbers.
 
     Attributes:
@@ -69,43 +69,13 @@ class CoordinateState:
             return False
         return abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state as arrays."""
-        return {
-            "sweep": np.array(self.sweep),
-            "mean": self.skills.mean,
-            "cov": self.skills.cov,
-            "population": np.array(list(vars(self.population).values())),
-            "positive": self.positive,
-            "elbo": np.array(self.elbo),
-            "change": np.array(self.change),
-            "rejections": np.array(self.rejections),
-            "plain": np.array(self.plain),
-            "points": np.array(self.history.points),
-            "moves": np.array(self.history.moves),
-        }
-
-    @staticmethod
-    def from_arrays(arrays: Arrays) -> CoordinateState:
-        """Return the state that `to_arrays` gave."""
-        return CoordinateState(
-            int(arrays["sweep"]),
-            Skills(arrays["mean"], arrays["cov"]),
-            Population(*map(float, arrays["population"])),
-            arrays["positive"],
-            tuple(map(float, arrays["elbo"])),
-            float(arrays["change"]),
-            int(arrays["rejections"]),
-            int(arrays["plain"]),
-            History(tuple(arrays["points"]), tuple(arrays["moves"])),
-        )
-
 
 def start_state(n_items: int, n_annotators: int, prior: CrowdPrior) -> CoordinateState:
     """Return the consensus start: every annotator equally able, so that all votes weigh the same."""
-    mean = np.tile([prior.starting_ability, 0.0], (n_annotators, 1))
-    skills = Skills(mean, np.tile([1e-6, 0.0, 1e-6], (n_annotators, 1)))
-    return CoordinateState(0, skills, prior.start(), np.full(n_items, 0.5))
+    population = prior.start()
+    cov = [1e-6, 0.0, 1e-6 if population.has_lean else 1.0]
+    skills = Skills(np.tile([prior.starting_ability, 0.0], (n_annotators, 1)), np.tile(cov, (n_annotators, 1)))
+    return CoordinateState(0, skills, population, np.full(n_items, 0.5))
 
 
 def in_order(
@@ -124,38 +94,6 @@ def in_order(
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
-    """What the items say to annotators and hyper-parameters."""
-
-    positive: FloatArray
-    bound: float
-    sums: VoteSums
-    totals: ItemTotals
-
-
-def sweep_items(
-    results: Iterable[tuple[VoteChunk, ChunkResult]], b: FloatArray, item_weight: FloatArray, n_annotators: int
-) -> Swept:
-    """Add up what the chunks return."""
-    positive = np.empty_like(item_weight)
-    mass, yes = np.zeros((n_annotators, len(b))), np.zeros((n_annotators, 2))
-    features = np.column_stack([b, np.ones_like(b)])
-    bound = pull_square = rate = 0.0
-    for chunk, result in results:
-        positive[chunk.rows] = result.positive
-        # An annotator has at most one column of no votes and one of yes votes in a chunk.
-        for side in (chunk.no, chunk.yes):
-            mass[chunk.annotators[side]] += result.mass[side]
-        yes[chunk.annotators[chunk.yes]] += result.mass[chunk.yes] @ features
-        bound += result.bound
-        pull_square += result.pull_square
-        rate += result.rate
-    spread = float(item_weight @ (positive * (1 - positive)))
-    totals = ItemTotals(float(item_weight.sum()), float(item_weight @ positive), spread, rate, pull_square)
-    return Swept(positive, bound, VoteSums(mass, yes), totals)
-
-
-@dataclass(frozen=True, eq=False)
 class Problem:
     """What is fitted: the votes in chunks, the prior, and how many items and annotators each one stands for."""
 
@@ -166,25 +104,41 @@ class Problem:
     annotator_weight: FloatArray
 
 
-def _swept(
-    problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
-) -> tuple[Swept, States, Response]:
-    """Update all items, given annotators and hyper-parameters."""
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What the items say to annotators and hyper-parameters, and the tables that they were updated with."""
+
+    positive: FloatArray
+    sums: VoteSums
+    totals: ItemTotals
+    states: States
+    response: Response
+
+
+def sweep_items(problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor) -> Swept:
+    """Update all items, given annotators and hyper-parameters, and add up what the chunks return."""
     prior = problem.prior
     states = prior.states(population, problem.lattice)
     response = respond(skills, states, pool)
+    positive, totals = np.empty_like(problem.item_weight), np.zeros(len(fields(ItemTotals)))
+    mass, yes = np.zeros_like(response.sigmoid), np.zeros_like(skills.mean)
     results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
-    return sweep_items(results, states.b, problem.item_weight, len(skills.mean)), states, response
+    for chunk, result in results:
+        positive[chunk.rows] = result.positive
+        # An annotator has at most one column of no votes and one of yes votes in a chunk.
+        for side in (chunk.no, chunk.yes):
+            mass[chunk.annotators[side]] += result.mass[side]
+        yes[chunk.annotators[chunk.yes]] += result.mass[chunk.yes] @ states.features
+        totals += astuple(result.totals)
+    return Swept(positive, VoteSums(mass, yes), ItemTotals(*totals.tolist()), states, response)
 
 
 def learn_population(
     problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
 ) -> tuple[Population, FloatArray]:
     """Return the hyper-parameters that suit given annotators, and p of the items under those in force."""
-    prior = problem.prior
-    swept, _, _ = _swept(problem, skills, population, pool)
-    learned = prior.learn(population, skills.mean, skills.variance, problem.annotator_weight, swept.totals)
-    return learned, swept.positive
+    swept = sweep_items(problem, skills, population, pool)
+    return problem.prior.learn(population, skills, problem.annotator_weight, swept.totals), swept.positive
 
 
 def sweep(
@@ -199,23 +153,17 @@ def sweep(
 
     Without `accelerate` and `learn`, the bound does not fall.
     """
-    skills, population, prior = state.skills, state.population, problem.prior
-    swept, states, response = _swept(problem, skills, population, pool)
+    skills, population, prior, weight = state.skills, state.population, problem.prior, problem.annotator_weight
+    swept = sweep_items(problem, skills, population, pool)
     guarded = not accelerate or prior.guarded or len(state.history) == 0
-    found = update_skills(skills, response, swept.sums, states, population, pool, guarded=guarded)
-    bound = (
-        swept.bound
-        + float(problem.annotator_weight @ annotator_bound(skills, population))
-        + prior.log_density(population)
-    )
-    learned = population
-    if learn:
-        learned = prior.learn(population, found.mean, found.variance, problem.annotator_weight, swept.totals)
+    found = update_skills(skills, swept.response, swept.sums, swept.states, population, pool, guarded=guarded)
+    divergence = float(weight @ annotator_bound(skills, population))
+    bound = swept.totals.bound + divergence + prior.log_density(population)
     after = replace(
         state,
         sweep=state.sweep + 1,
         skills=found,
-        population=learned,
+        population=prior.learn(population, found, weight, swept.totals) if learn else population,
         positive=swept.positive,
         elbo=(*state.elbo, bound) if state.sweep else (),
         change=float(np.abs(swept.positive - state.positive).max()),
@@ -253,10 +201,9 @@ def _at_vector(state: CoordinateState, values: FloatArray, prior: CrowdPrior) ->
     """Return the state with what `_vector` gives replaced."""
     count = len(state.skills.mean)
     population = prior.with_vector(state.population, values[5 * count :])
-    kept = [1, 1, 1] if population.has_lean else [1, 0, 0]
     variance = np.exp(values[2 * count : 4 * count].reshape(-1, 2))
     covariance = np.tanh(values[4 * count : 5 * count]) * np.sqrt(variance.prod(axis=1))
-    cov = np.column_stack([variance[:, 0], covariance, variance[:, 1]]) * kept
+    cov = np.column_stack([variance[:, 0], covariance, variance[:, 1]])
     mean = values[: 2 * count].reshape(-1, 2)
     return replace(state, skills=Skills(mean, cov), population=population)
 
@@ -277,10 +224,10 @@ def run(
     *,
     max_sweeps: int = MAX_SWEEPS,
     on_sweep: Callable[[CoordinateState], None] = lambda state: None,
-) -> tuple[CoordinateState, bool]:
-    """Sweep until the soft labels and the bound have settled; return the last state and whether they have."""
+) -> CoordinateState:
+    """Sweep until the soft labels and the bound have settled, or the cap is reached; return the last state."""
     with worker_pool() as pool:
         while state.sweep < max_sweeps and not state.settled:
             state = sweep(state, problem, pool)
             on_sweep(state)
-    return state, state.settled
+    return state

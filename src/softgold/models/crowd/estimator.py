@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from softgold.models.base import Fit, fit
-from softgold.models.crowd.models import Engine, Init
 from softgold.models.crowd.priors import Prevalence
+from softgold.models.crowd.settings import Engine, Init
 from softgold.readers import read_votes
 from softgold.readers.columns import ITEM
 from softgold.tables.soft_labels import SoftLabels
@@ -20,6 +21,8 @@ from softgold.tables.votes import VoteTable
 __all__ = ["GLAD", "TwoClass"]
 
 
+# Fields are the arguments of the constructor, which stores them and does no more, as scikit-learn asks.
+@dataclass(kw_only=True, eq=False, repr=False)
 class CrowdEstimator(BaseEstimator):
     """What both estimators share.
 
@@ -31,6 +34,13 @@ class CrowdEstimator(BaseEstimator):
     """
 
     name: ClassVar[str]
+
+    engine: Engine = "svi"
+    seed: int = 0
+    max_steps: int | None = None
+    batch_items: int | None = None
+    device: str = "cpu"
+    threshold: float = 0.5
 
     def fit(self, data: VoteTable | Any, y: None = None) -> Self:
         """Fit to a frame of votes (`item, annotator, vote` or any of the accepted column names), a file, a table."""
@@ -68,10 +78,11 @@ class CrowdEstimator(BaseEstimator):
         return self.fit(votes).fit_.posterior.soft_labels()
 
     def _cut(self, probabilities: pd.DataFrame) -> pd.Series[Any]:
-        labels: pd.Series[Any] = (probabilities[1] >= self.get_params()["threshold"]).astype(np.int64)
+        labels: pd.Series[Any] = (probabilities[1] >= self.threshold).astype(np.int64)
         return labels.rename("label")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TwoClass(CrowdEstimator):
     """The two-class model: what an item is, apart from what it looks like.
 
@@ -93,26 +104,10 @@ class TwoClass(CrowdEstimator):
 
     name = "two-class"
 
-    def __init__(
-        self,
-        *,
-        engine: Engine = "svi",
-        prevalence: Prevalence | float = "able",
-        seed: int = 0,
-        max_steps: int | None = None,
-        batch_items: int | None = None,
-        device: str = "cpu",
-        threshold: float = 0.5,
-    ) -> None:
-        self.engine = engine
-        self.prevalence = prevalence
-        self.seed = seed
-        self.max_steps = max_steps
-        self.batch_items = batch_items
-        self.device = device
-        self.threshold = threshold
+    prevalence: Prevalence | float = "able"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GLAD(CrowdEstimator):
     """The published model of signed difficulties, after GLAD (Whitehill et al., 2009) and CleanPatrick (2025).
 
@@ -135,26 +130,8 @@ class GLAD(CrowdEstimator):
 
     name = "glad"
 
-    def __init__(
-        self,
-        *,
-        engine: Engine = "svi",
-        prior: str = "default",
-        init: Init = "coordinate",
-        seed: int = 0,
-        max_steps: int | None = None,
-        batch_items: int | None = None,
-        device: str = "cpu",
-        threshold: float = 0.5,
-    ) -> None:
-        self.engine = engine
-        self.prior = prior
-        self.init = init
-        self.seed = seed
-        self.max_steps = max_steps
-        self.batch_items = batch_items
-        self.device = device
-        self.threshold = threshold
+    prior: str = "default"
+    init: Init = "coordinate"
 
 
 def _votes_of(data: VoteTable | Any) -> tuple[VoteTable, pd.Index[Any] | None]:

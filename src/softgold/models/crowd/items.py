@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Skills
 from softgold.models.crowd.chunks import VoteChunk
+from softgold.models.crowd.population import ItemTotals
 from softgold.models.crowd.priors import Prevalence
 from softgold.models.crowd.states import States
 
 __all__ = ["ChunkResult", "item_masses", "item_rates", "item_step"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +22,13 @@ class ChunkResult:
 
     Attributes:
         positive: p of its items, shape (n,).
-        bound: The items' part of the bound.
         mass: Sum of q(state) over the votes of each column of the chunk, shape (C, K).
-        pull_square: Sum of E[u^2] over the items.
-        rate: Sum over the items of the rates that the prevalence aims at.
+        totals: Sums over its items.
     """
 
     positive: FloatArray
-    bound: float
     mass: FloatArray
-    pull_square: float
-    rate: float
+    totals: ItemTotals
 
 
 def item_masses(chunk: VoteChunk, skills: Skills, response: Response, states: States) -> tuple[FloatArray, FloatArray]:
@@ -60,15 +55,13 @@ def item_step(
 ) -> ChunkResult:
     """Update the items of a chunk: a pure function of the chunk and the annotators' tables."""
     mass, evidence = item_masses(chunk, skills, response, states)
-    weight = chunk.item_weight
-    rate = weight @ item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else 0.0
-    return ChunkResult(
-        mass @ states.positive,
-        float(weight @ evidence),
-        chunk.by_column @ mass,
-        float(weight @ mass @ states.u**2),
-        float(rate),
+    weight, positive = chunk.item_weight, mass @ states.positive
+    rates = item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else np.zeros(len(weight))
+    of_items = np.column_stack(
+        [np.ones(len(weight)), positive, positive * (1 - positive), rates, mass @ states.u**2, evidence]
     )
+    totals = ItemTotals(*(weight @ of_items).tolist())
+    return ChunkResult(positive, chunk.by_column @ mass, totals)
 
 
 def item_rates(chunk: VoteChunk, ability: FloatArray, prevalence: Prevalence) -> FloatArray:

@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from softgold.models.base import ComponentReport
+from softgold.models.base import ComponentReport, FloatArray
 from softgold.models.crowd.annotators import Skills
-from softgold.models.crowd.priors import Population
+from softgold.models.crowd.population import Population
 from softgold.tables.votes import VoteTable
 
 __all__ = ["Images", "mix", "weigh_images"]
-
-FloatArray = NDArray[np.float64]
 
 NEGLIGIBLE = 0.01  # weight up to which the lesser image is left out
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pyro.infer import MCMC, NUTS
 from pyro.infer.autoguide import init_to_value
 
+from softgold.models.base import FloatArray
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.program import Model, item_batches, model
 from softgold.models.crowd.pyro_scope import pyro_scope
 from softgold.tables.votes import VoteTable
 
 __all__ = ["PosteriorDraws", "draw_posterior"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +52,8 @@ def draw_posterior(
     states = fitted.states
     task = Model.of(fitted.population, states, dtype=torch.float64)
     batch = next(item_batches(votes, None, seed, dtype=torch.float64))
-    size = len(task.centre)
     with pyro_scope(seed, votes.n_votes):
-        first = {"skill": torch.as_tensor(fitted.skills.mean[:, :size])}
+        first = {"skill": torch.as_tensor(fitted.skills.mean)}
         kernel = NUTS(model, init_strategy=init_to_value(values=first))
         chain = MCMC(kernel, num_samples=draws, warmup_steps=warmup, disable_progbar=True)
         chain.run(batch, task, fitted.skills)
@@ -65,5 +61,5 @@ def draw_posterior(
         r_hat = float(chain.diagnostics()["skill"]["r_hat"].max())
         chance = torch.as_tensor(states.positive)
         rows = torch.stack([torch.softmax(task.state_scores(one, batch), 1) @ chance for one in skill])
-    lean = skill[..., 1] if size > 1 else torch.zeros_like(skill[..., 0])
-    return PosteriorDraws(skill[..., 0].numpy(), lean.numpy(), rows.mean(0).numpy(), r_hat)
+    ability, lean = skill.numpy().transpose(2, 0, 1)
+    return PosteriorDraws(ability, lean * states.lean, rows.mean(0).numpy(), r_hat)

@@ -2,63 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pyro
 import torch
-from numpy.typing import NDArray
 from pyro.infer import SVI, Trace_ELBO
 from pyro.optim import ClippedAdam, PyroOptim
 from pyro.optim.clipped_adam import ClippedAdam as Adam
 
 from softgold.errors import UsageError
-from softgold.models.crowd.svi_state import ParameterState
+from softgold.models.base import OnProgress, Progress
+from softgold.models.crowd.svi_state import SviState
 
-__all__ = ["WINDOW", "Optimiser", "Schedule", "check_device"]
+__all__ = ["WINDOW", "Optimiser"]
 
 WINDOW = 100
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How the optimisation proceeds.
+class Optimiser:
+    """One optimisation in progress, inside a `pyro_scope`.
 
-    Attributes:
-        step_size: Adam's step size for each parameter, by name, or one for all.
-        max_steps: Cap on the steps.
+    Args:
+        model: The Pyro program.
+        guide: Its guide.
+        step_size: Gives Adam's step size for a parameter by name.
         burn_in: Steps before those whose parameters are averaged.
+        device: "cpu", "cuda" or "cuda:0".
     """
 
-    step_size: float | Mapping[str, float]
-    max_steps: int
-    burn_in: int = 0
-
-    def adam(self, parameter: str) -> dict[str, float]:
-        """Return the options of Adam for a parameter."""
-        size = self.step_size if isinstance(self.step_size, float) else self.step_size[parameter]
-        return {"lr": size, "clip_norm": float("inf")}
-
-
-class Optimiser:
-    """One optimisation in progress, inside a `pyro_scope`."""
-
-    def __init__(self, model: Callable[..., None], guide: Callable[..., None], schedule: Schedule, device: str) -> None:
-        self.schedule, self.guide, self.device = schedule, guide, device
-        self._adam: PyroOptim = ClippedAdam(cast(Any, schedule.adam))
+    def __init__(
+        self,
+        model: Callable[..., None],
+        guide: Callable[..., None],
+        step_size: Callable[[str], float],
+        burn_in: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        _check_device(device)
+        self.guide, self.step_size, self.burn_in, self.device = guide, step_size, burn_in, device
+        self._adam: PyroOptim = ClippedAdam(cast(Any, self._adam_options))
         self._svi = SVI(model, guide, self._adam, Trace_ELBO(max_plate_nesting=1))
         self._sums: dict[str, torch.Tensor] = {}
         self.trace: list[float] = []
 
+    def _adam_options(self, parameter: str) -> dict[str, float]:
+        return {"lr": self.step_size(parameter), "clip_norm": float("inf")}
+
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""
         self.trace.append(-float(self._svi.step(*arguments)))
-        if len(self.trace) == self.schedule.burn_in + 1:
+        if len(self.trace) == self.burn_in + 1:
             self._sums = {}
         for name, value in self.parameters().items():
-            self._sums[name] = self._sums.get(name, torch.zeros_like(value)) + value
+            self._sums[name] = self._sums[name] + value if name in self._sums else value
 
     @staticmethod
     def parameters() -> dict[str, torch.Tensor]:
@@ -67,8 +66,7 @@ class Optimiser:
 
     def means(self) -> dict[str, torch.Tensor]:
         """Return the parameters averaged over the steps after the burn-in: single steps jitter around the optimum."""
-        burn_in = self.schedule.burn_in
-        steps = len(self.trace) - (burn_in if len(self.trace) > burn_in else 0)
+        steps = len(self.trace) - (self.burn_in if len(self.trace) > self.burn_in else 0)
         return {name: total / steps for name, total in self._sums.items()}
 
     @property
@@ -78,58 +76,52 @@ class Optimiser:
 
     def has_settled(self, tolerance: float) -> bool:
         """Whether the mean bound of the last window is no longer clearly above that of the window before."""
-        if len(self.trace) < self.schedule.burn_in + 2 * WINDOW or not self.at_window_end:
+        if len(self.trace) < self.burn_in + 2 * WINDOW or not self.at_window_end:
             return False
         before, last = np.array(self.trace[-2 * WINDOW : -WINDOW]), np.array(self.trace[-WINDOW:])
         noise = np.sqrt((before.var(ddof=1) + last.var(ddof=1)) / WINDOW)
         return bool(last.mean() - before.mean() < max(tolerance * abs(last.mean()), 2 * noise))
 
-    def snapshot(self) -> tuple[dict[str, ParameterState], NDArray[np.uint8]]:
-        """Return parameters and random numbers after the last step, in arrays of their own."""
+    def report(self, on_progress: OnProgress, cap: int, state: SviState) -> None:
+        """Report the last step; the state that `Progress.snapshot` gives is `state` brought up to it."""
+        on_progress(Progress("svi", len(self.trace), cap, self.trace[-1], lambda: self._snapshot(state)))
 
-        def array(value: torch.Tensor) -> NDArray[Any]:
-            return value.detach().cpu().numpy().copy()
-
+    def _snapshot(self, state: SviState) -> SviState:
         adam = self._adam.get_state()
         parameters = {}
         for name, value in pyro.get_param_store().named_parameters():
             moments = adam[name]["state"][0]
-            parameters[name] = ParameterState(
-                array(value), array(moments["exp_avg"]), array(moments["exp_avg_sq"]), array(self._sums[name])
-            )
-        return parameters, _random_state(self.device).numpy().copy()
+            parts = (value.detach(), moments["exp_avg"], moments["exp_avg_sq"], self._sums[name])
+            parameters[name] = torch.stack([part.to(value) for part in parts]).cpu().numpy()
+        random = _generator(self.device).get_state().numpy().copy()
+        return replace(state, elbo=tuple(self.trace), random=random, parameters=parameters)
 
-    def restore(
-        self, parameters: Mapping[str, ParameterState], random: NDArray[np.uint8], trace: list[float], *arguments: Any
-    ) -> None:
-        """Put everything where it was; `arguments` are those of `step`."""
+    def restore(self, state: SviState, *arguments: Any) -> None:
+        """Put everything where it was after the steps of `state`, if it has any; `arguments` are those of `step`."""
+        if not state.elbo:
+            return
         self.guide(*arguments)  # makes the parameters
-        self.trace = list(trace)
+        self.trace = list(state.elbo)
         waiting = {}
         for name, value in pyro.get_param_store().named_parameters():
-            stored = parameters[name]
-            value.data.copy_(torch.from_numpy(stored.value))
-            adam = cast(Any, Adam)([value], **self.schedule.adam(name)).state_dict()
-            moments = (torch.from_numpy(array.copy()) for array in (stored.gradient, stored.gradient_square))
-            adam["state"] = {0: dict(zip(("step", "exp_avg", "exp_avg_sq"), (len(trace), *moments), strict=True))}
-            waiting[name] = adam
-            self._sums[name] = torch.from_numpy(stored.step_sum.copy()).to(value)
+            stored, gradient, square, self._sums[name] = torch.tensor(state.parameters[name]).to(value).unbind()
+            value.data.copy_(stored)
+            adam = cast(Any, Adam)([value], **self._adam_options(name)).state_dict()
+            moments = {"step": len(self.trace), "exp_avg": gradient.clone(), "exp_avg_sq": square.clone()}
+            waiting[name] = {**adam, "state": {0: moments}}
         self._adam.set_state(waiting)
-        _set_random_state(torch.from_numpy(random), self.device)
+        _generator(self.device).set_state(torch.from_numpy(state.random))
 
 
-def _random_state(device: str) -> torch.Tensor:
-    return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
-
-
-def _set_random_state(state: torch.Tensor, device: str) -> None:
+def _generator(device: str) -> torch.Generator:
+    """Return the source of the random numbers that are drawn on a device."""
     if device == "cpu":
-        torch.set_rng_state(state)
-    else:
-        torch.cuda.set_rng_state(state, device)
+        return torch.default_generator
+    index = torch.device(device).index
+    return torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
 
 
-def check_device(device: str) -> None:
+def _check_device(device: str) -> None:
     """Raise unless the device is there."""
     kind = device.partition(":")[0]
     if kind not in {"cpu", "cuda"}:

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from softgold.checks import check_positive_int
 from softgold.errors import InputError
-from softgold.models.agreement import agreement_with_others
-from softgold.models.base import Arrays, Posterior
+from softgold.models.base import Arrays, FloatArray, Posterior
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.chunks import vote_chunks
-from softgold.models.crowd.mirror import Images
-from softgold.models.crowd.priors import CrowdPrior, Population
+from softgold.models.crowd.population import Population
+from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
-from softgold.models.crowd.summary import (
-    INTERVAL,
-    ItemSummary,
-    class_rates,
-    response_curve,
-    summarise_items,
-)
+from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_items
 from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 from softgold.tables.votes import VoteTable
 
 __all__ = ["CrowdPosterior"]
 
-FloatArray = NDArray[np.float64]
-
+PARTS = {"item": ItemSummary, "skill": Skills, "lattice": Lattice}
+ROWS = ("certainty", "mirror_odds", "item_counts", "item_positives", "annotator_counts", "annotator_agreement")
 MAY_BE_NAN = frozenset({"annotator_agreement"})
 SHARES = frozenset({"item_positive", "item_expected_vote", "certainty"})
 
@@ -73,54 +64,6 @@ class CrowdPosterior(Posterior):
     annotator_counts: NDArray[np.int64]
     annotator_agreement: FloatArray
 
-    @classmethod
-    def of(
-        cls,
-        votes: VoteTable,
-        method: str,
-        prior: CrowdPrior,
-        population: Population,
-        lattice: Lattice,
-        skills: Skills,
-        items: ItemSummary | None = None,
-    ) -> CrowdPosterior:
-        """Return the posterior of fitted annotators, mirror images aside.
-
-        Items take their exact step unless their summary is given.
-        """
-        if items is None:
-            states = prior.states(population, lattice)
-            response = respond(skills, states)
-            curve = response_curve(response, votes.annotator_counts)
-            items = summarise_items(vote_chunks(votes), skills, response, states, curve, population.unit)
-        sure = np.ones(votes.n_annotators)
-        return cls(
-            votes.item_ids,
-            votes.annotator_ids,
-            method,
-            prior,
-            population,
-            lattice,
-            skills,
-            items,
-            sure,
-            np.zeros_like(sure),
-            votes.item_counts,
-            votes.item_positives,
-            votes.annotator_counts,
-            agreement_with_others(votes),
-        )
-
-    def with_images(self, votes: VoteTable, images: Images) -> CrowdPosterior:
-        """Return the posterior with items mixed over both mirror images of their component."""
-        parts = votes.components
-        return replace(
-            self,
-            items=self.items.mixed(images.certainty[parts.items], images.odds[parts.items]),
-            certainty=images.certainty[parts.annotators],
-            mirror_odds=images.odds[parts.annotators],
-        )
-
     @property
     def states(self) -> States:
         """The states of an item with their prior."""
@@ -143,25 +86,14 @@ class CrowdPosterior(Posterior):
             difficulty=DifficultySummary(items.mean, items.sd, items.low, items.high),
         )
 
-    def sample_soft_labels(self, n_samples: int = 1000, *, seed: int = 0) -> SoftLabels:
-        """Return soft labels whose p is the share of `n_samples` draws of z that are 1 (CleanPatrick's p-bar).
-
-        In the fitted posterior the class of an item is a coin with its p, so the number of positive draws is binomial:
-        drawn as such, it has the same distribution as counting the draws.
-        """
-        count = check_positive_int(n_samples, "n_samples")
-        share = np.random.default_rng(seed).binomial(count, self.items.positive) / count
-        return replace(self.soft_labels(), p=share)
-
     def annotators(self) -> pd.DataFrame:
         """Return one row per annotator: ability, lean, sensitivity and specificity with intervals, votes, agreement."""
         columns: dict[str, Any] = {"annotator": self.annotator_ids}
-        sd = np.sqrt(self.skills.variance)
-        reach = float(ndtri(INTERVAL[1]))
-        for place, (name, unit) in enumerate((("ability", self.population.unit), ("lean", 1.0))):
-            mean, spread = self.skills.mean[:, place] / unit, sd[:, place] / unit
-            ends = (mean - reach * spread, mean + reach * spread)
-            columns |= {f"{name}_mean": mean, f"{name}_sd": spread, f"{name}_lo": ends[0], f"{name}_hi": ends[1]}
+        scale = np.array([1 / self.population.unit, self.states.lean])
+        means, sds = self.skills.mean * scale, np.sqrt(self.skills.variance) * scale
+        for name, mean, sd in zip(("ability", "lean"), means.T, sds.T, strict=True):
+            columns |= {f"{name}_mean": mean, f"{name}_sd": sd}
+            columns |= {f"{name}_lo": mean - REACH * sd, f"{name}_hi": mean + REACH * sd}
         for name, label in (("sensitivity", 1), ("specificity", 0)):
             rates = class_rates(self.skills, self.states, label)
             columns |= {name: rates.mean, f"{name}_lo": rates.low, f"{name}_hi": rates.high}
@@ -198,8 +130,7 @@ class CrowdPosterior(Posterior):
         )
         states = self.states
         curve = response_curve(respond(self.skills, states), self.annotator_counts)
-        response = respond(skills, states)
-        items = summarise_items(vote_chunks(votes), skills, response, states, curve, self.population.unit)
+        items = summarise_items(votes, skills, states, curve, self.population.unit)
         certainty, odds = np.ones(votes.n_items), np.zeros(votes.n_items)
         by_annotator = np.where(seen, self.certainty[known], 1.0)
         order = np.argsort(-by_annotator[votes.annotator_codes], kind="stable")  # the most doubtful is written last
@@ -210,43 +141,38 @@ class CrowdPosterior(Posterior):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the posterior as arrays of numbers."""
-        arrays: dict[str, NDArray[Any]] = {f"item_{name}": value for name, value in vars(self.items).items()}
-        arrays |= {f"skill_{name}": value for name, value in vars(self.skills).items()}
-        arrays |= {f"lattice_{name}": value for name, value in vars(self.lattice).items()}
-        arrays["population"] = np.array([getattr(self.population, field.name) for field in fields(Population)])
-        for name in ("certainty", "mirror_odds", *COUNTS):
-            arrays[name] = getattr(self, name)
-        return arrays
+        parts = zip(PARTS, (self.items, self.skills, self.lattice), strict=True)
+        arrays = {f"{prefix}_{name}": value for prefix, part in parts for name, value in vars(part).items()}
+        population = np.array(list(vars(self.population).values()))
+        return arrays | {"population": population} | {name: getattr(self, name) for name in ROWS}
 
     @classmethod
     def from_arrays(
         cls, arrays: Arrays, item_ids: pd.Index[str], annotator_ids: pd.Index[str], method: str, prior: CrowdPrior
     ) -> CrowdPosterior:
         """Return the posterior that `to_arrays` gave; a ValueError says what does not fit together."""
-        items = ItemSummary(*(_checked(arrays, f"item_{field.name}", len(item_ids)) for field in fields(ItemSummary)))
-        rows = len(annotator_ids)
-        skills = Skills(_checked(arrays, "skill_mean", rows, 2), _checked(arrays, "skill_cov", rows, 3))
-        size = len(np.atleast_1d(arrays["lattice_b"]))
-        lattice = Lattice(
-            _checked(arrays, "lattice_b", size),
-            _checked(arrays, "lattice_width", size),
-            *(_checked(arrays, f"lattice_{name}", arrays["lattice_pull"].size) for name in ("pull", "pull_weight")),
-        )
+        sizes = {"item": len(item_ids), "lattice": arrays["lattice_b"].size}
+        sizes |= {"lattice_pull": arrays["lattice_pull"].size, "population": len(fields(Population))}
+        columns = {"skill_mean": (2,), "skill_cov": (3,)}
+
+        def checked(name: str) -> NDArray[Any]:
+            known = (size for prefix, size in reversed(sizes.items()) if name.startswith(prefix))
+            return _checked(arrays, name, (next(known, len(annotator_ids)), *columns.get(name, ())))
+
+        parts = {
+            prefix: kind(*(checked(f"{prefix}_{field.name}") for field in fields(kind)))
+            for prefix, kind in PARTS.items()
+        }
+        skills = parts["skill"]
         if (skills.variance < 0).any() or (skills.cov[:, 0] == 0).any():
             raise ValueError("skill_cov has a variance that is not positive")
-        numbers = _checked(arrays, "population", len(fields(Population)))
-        counts = [_checked(arrays, name, len(item_ids) if name.startswith("item") else rows) for name in COUNTS]
-        certainty, odds = _checked(arrays, "certainty", rows), _checked(arrays, "mirror_odds", rows)
-        population = Population(*map(float, numbers))
-        return cls(item_ids, annotator_ids, method, prior, population, lattice, skills, items, certainty, odds, *counts)
+        population = Population(*checked("population").tolist())
+        fitted = (population, parts["lattice"], skills, parts["item"])
+        return cls(item_ids, annotator_ids, method, prior, *fitted, *(checked(name) for name in ROWS))
 
 
-COUNTS = ("item_counts", "item_positives", "annotator_counts", "annotator_agreement")
-
-
-def _checked(arrays: Arrays, name: str, rows: int, columns: int | None = None) -> NDArray[Any]:
+def _checked(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     array = arrays[name]
-    shape = (rows,) if columns is None else (rows, columns)
     if array.dtype.kind not in "fi" or array.shape != shape:
         raise ValueError(f"{name} is not an array of numbers of shape {shape}")
     if name not in MAY_BE_NAN and not np.isfinite(array).all():

@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from softgold.checks import check_in_range
 from softgold.errors import UsageError
+from softgold.models.base import FloatArray
+from softgold.models.crowd.annotators import Skills
+from softgold.models.crowd.population import ItemTotals, Population
 from softgold.models.crowd.states import Lattice, States, normal_nodes, sinh_nodes
 
-__all__ = ["CrowdPrior", "GladPrior", "ItemTotals", "Population", "Prevalence", "TwoClassPrior"]
+__all__ = ["CrowdPrior", "GladPrior", "Prevalence", "TwoClassPrior"]
 
-FloatArray = NDArray[np.float64]
 Prevalence = Literal["able", "share", "majority"]
 
 UNIT = math.sqrt(3.0)  # m: what a typical item of a class looks like
@@ -38,72 +40,17 @@ TYPICAL_SCALE, LARGEST_SCALE = 10.0, 100.0
 LARGEST_SPREAD, LARGEST_NUMBER = 1e5, 1e9
 
 
-@dataclass(frozen=True)
-class Population:
-    """The hyper-parameters in force; abilities times the unit.
-
-    Attributes:
-        unit: What b is measured in: m, or sigma_b.
-        ability_mean: Mean ability of the annotators.
-        ability_sd: Spread of the abilities.
-        lean_mean: Mean lean.
-        lean_sd: Spread of the leans; 0 where the model has none.
-        pull_sd: Spread of the pulls; 0 where the model has none.
-        log_odds: Logit of the prevalence pi.
-    """
-
-    unit: float
-    ability_mean: float
-    ability_sd: float
-    lean_mean: float = 0.0
-    lean_sd: float = 0.0
-    pull_sd: float = 0.0
-    log_odds: float = 0.0
-
-    @property
-    def has_lean(self) -> bool:
-        """Whether annotators have a lean."""
-        return self.lean_sd > 0
-
-    def named(self) -> dict[str, float]:
-        """Return the hyper-parameters as they are reported, abilities in their own unit."""
-        found = {
-            "ability_mean": self.ability_mean / self.unit,
-            "ability_sd": self.ability_sd / self.unit,
-            "difficulty_scale": self.unit,
-        }
-        if self.has_lean:
-            found |= {"lean_mean": self.lean_mean, "lean_sd": self.lean_sd, "pull_sd": self.pull_sd}
-            found["prevalence"] = float(expit(self.log_odds))
-        return found
-
-
-@dataclass(frozen=True)
-class ItemTotals:
-    """Sums over all items that the hyper-parameters are learned from.
-
-    Attributes:
-        items: Number of items.
-        positive: Sum of p.
-        spread: Sum of p (1 - p).
-        rate: Sum of the rates that the prevalence aims at.
-        pull_square: Sum of E[u^2].
-    """
-
-    items: float
-    positive: float
-    spread: float
-    rate: float
-    pull_square: float
-
-
 class CrowdPrior(ABC):
     """What the engines ask of a prior."""
 
-    starting_ability: float
     guarded: bool  # whether every step of an annotator is checked against the bound
     largest_fall: float  # of the bound, relative to it, that a jump may cost
     prevalence: Prevalence | float | None
+
+    @property
+    @abstractmethod
+    def starting_ability(self) -> float:
+        """The ability that every annotator starts from."""
 
     @abstractmethod
     def start(self) -> Population:
@@ -118,15 +65,12 @@ class CrowdPrior(ABC):
         """Return the states of an item with their prior."""
 
     @abstractmethod
-    def learn(
-        self, population: Population, mean: FloatArray, variance: FloatArray, weight: FloatArray, totals: ItemTotals
-    ) -> Population:
+    def learn(self, population: Population, skills: Skills, weight: FloatArray, totals: ItemTotals) -> Population:
         """Return the hyper-parameters that suit annotators and items.
 
         Args:
             population: Hyper-parameters in force.
-            mean: Means of the annotators' abilities and leans, shape (A, 2).
-            variance: Their variances, shape (A, 2).
+            skills: Annotator factors.
             weight: How many annotators each stands for, shape (A,).
             totals: Sums over the items.
         """
@@ -154,25 +98,27 @@ class TwoClassPrior(CrowdPrior):
     """
 
     prevalence: Prevalence | float = "able"
-    starting_ability = 1.5
     guarded = False
     largest_fall = 1e-3  # prevalence and pull are not learned by raising the bound, and may lower it
 
     def __post_init__(self) -> None:
-        if isinstance(self.prevalence, str) and self.prevalence in {"able", "share", "majority"}:
-            return
-        if isinstance(self.prevalence, str):
-            raise UsageError(
-                f"prevalence must be able, share, majority or a number between 0 and 1, got {self.prevalence!r}"
-            )
-        check_in_range(self.prevalence, 0.0, 1.0, "prevalence", ends="open")
+        if not isinstance(self.prevalence, str):
+            check_in_range(self.prevalence, 0.0, 1.0, "prevalence", ends="open")
+        elif self.prevalence not in get_args(Prevalence):
+            rules = ", ".join(get_args(Prevalence))
+            raise UsageError(f"prevalence must be {rules} or a number between 0 and 1, got {self.prevalence!r}")
+
+    @property
+    def starting_ability(self) -> float:
+        """Well above chance."""
+        return 1.5
 
     def start(self) -> Population:
         """Return able annotators, leans of N(0, 1), and even odds or those that were given.
 
         From a population at chance, annotators with a vote or two each would never be found able.
         """
-        odds = 0.0 if isinstance(self.prevalence, str) else math.log(self.prevalence / (1 - self.prevalence))
+        odds = 0.0 if isinstance(self.prevalence, str) else float(logit(self.prevalence))
         return Population(UNIT, self.starting_ability, UNIT, 0.0, 1.0, PULL_SCALE, odds)
 
     def lattice(self, item_counts: NDArray[np.int64]) -> Lattice:
@@ -186,14 +132,12 @@ class TwoClassPrior(CrowdPrior):
         odds, b = population.log_odds, lattice.b
         share = math.log(expit(odds)), math.log(expit(-odds))
         density = np.logaddexp(share[0] - 0.5 * ((b - 1) / RHO) ** 2, share[1] - 0.5 * ((b + 1) / RHO) ** 2)
-        return States.of(lattice, density, expit(odds + 2 * b / RHO**2), population.pull_sd)
+        return States.of(lattice, density, expit(odds + 2 * b / RHO**2), population.pull_sd, True)
 
-    def learn(
-        self, population: Population, mean: FloatArray, variance: FloatArray, weight: FloatArray, totals: ItemTotals
-    ) -> Population:
+    def learn(self, population: Population, skills: Skills, weight: FloatArray, totals: ItemTotals) -> Population:
         """Return the most probable populations (each as if ten annotators more stood at N(0, 1)), pull and odds."""
-        ability_mean, ability_sd = _population(mean[:, 0], variance[:, 0], weight, UNIT)
-        lean_mean, lean_sd = _population(mean[:, 1], variance[:, 1], weight, 1.0)
+        ability_mean, ability_sd = _population(skills, 0, weight, UNIT)
+        lean_mean, lean_sd = _population(skills, 1, weight, 1.0)
         pull = math.sqrt((totals.pull_square + PULL_WEIGHT * PULL_SCALE**2) / (totals.items + PULL_WEIGHT))
         odds = population.log_odds + self._odds_step(totals)
         return Population(UNIT, ability_mean, ability_sd, lean_mean, lean_sd, pull, odds)
@@ -203,7 +147,8 @@ class TwoClassPrior(CrowdPrior):
 
         The logit of an item's p is the logit of pi plus its evidence, so the slope of the mean is that of p (1 - p).
         """
-        target = float(self.prevalence) if not isinstance(self.prevalence, str) else _shrunk_rate(totals)
+        shrunk = (totals.rate + 1) / (totals.items + 2)
+        target = shrunk if isinstance(self.prevalence, str) else self.prevalence
         gap = target - totals.positive / totals.items
         return float(np.clip(gap / max(totals.spread / totals.items, 1e-3), -1.0, 1.0))
 
@@ -231,15 +176,13 @@ class TwoClassPrior(CrowdPrior):
         return Population(UNIT, float(values[0]), ability_sd, float(values[1]), lean_sd, pull_sd, odds)
 
 
-def _population(mean: FloatArray, variance: FloatArray, weight: FloatArray, scale: float) -> tuple[float, float]:
+def _population(skills: Skills, place: int, weight: FloatArray, scale: float) -> tuple[float, float]:
+    """Return mean and spread of the abilities (place 0) or leans (1), pseudo-annotators at N(0, scale^2) included."""
+    mean, variance = skills.mean[:, place], skills.variance[:, place]
     total = float(weight.sum()) + POPULATION_WEIGHT
     centre = float(weight @ mean) / total
     square = float(weight @ (variance + (mean - centre) ** 2)) + POPULATION_WEIGHT * (scale**2 + centre**2)
     return centre, math.sqrt(square / total)
-
-
-def _shrunk_rate(totals: ItemTotals) -> float:
-    return (totals.rate + 1) / (totals.items + 2)
 
 
 @dataclass(frozen=True)
@@ -279,7 +222,7 @@ class GladPrior(CrowdPrior):
             )
 
     @classmethod
-    def named(cls, name: str, **changes: Any) -> GladPrior:
+    def named(cls, name: str, **given: float | None) -> GladPrior:
         """Return a preset, "default" (sigma_b learned) or "paper" (1000), with explicit values put in.
 
         >>> GladPrior.named("paper").difficulty_scale
@@ -288,15 +231,15 @@ class GladPrior(CrowdPrior):
         presets = {"default": cls(), "paper": cls(difficulty_scale=1000.0)}
         if name not in presets:
             raise UsageError(f"prior must be one of {', '.join(presets)} or a GladPrior, got {name!r}")
-        return replace(presets[name], **{key: float(value) for key, value in changes.items() if value is not None})
+        return replace(presets[name], **{key: float(value) for key, value in given.items() if value is not None})
 
     @property
     def _scale(self) -> float:
         return HYPER_MEDIAN / self.ability_scale if self.difficulty_scale is None else self.difficulty_scale
 
     @property
-    def starting_ability(self) -> float:  # type: ignore[override]
-        """Return 1, or -1 for a prior that expects adversaries: sweeps do not cross from one sign to the other."""
+    def starting_ability(self) -> float:
+        """1, or -1 for a prior that expects adversaries: sweeps do not cross from one sign to the other."""
         return -1.0 if self.ability_mean < 0 else 1.0
 
     def start(self) -> Population:
@@ -319,11 +262,9 @@ class GladPrior(CrowdPrior):
 
     def states(self, population: Population, lattice: Lattice) -> States:
         """Return the states: a Normal in b, whose sign is the class."""
-        return States.of(lattice, -0.5 * lattice.b**2, 0.5 + 0.5 * np.sign(lattice.b), 0.0)
+        return States.of(lattice, -0.5 * lattice.b**2, 0.5 + 0.5 * np.sign(lattice.b), 0.0, False)
 
-    def learn(
-        self, population: Population, mean: FloatArray, variance: FloatArray, weight: FloatArray, totals: ItemTotals
-    ) -> Population:
+    def learn(self, population: Population, skills: Skills, weight: FloatArray, totals: ItemTotals) -> Population:
         """Return the populations at the scale that maximises the bound: Newton's method in its logarithm t.
 
         The part of the bound in t is -A t - second exp(-2 t) / 2 + first exp(-t) + the hyper-prior, with the sums of
@@ -331,8 +272,9 @@ class GladPrior(CrowdPrior):
         """
         if self.difficulty_scale is not None:
             return population
-        second = float(weight @ (variance[:, 0] + mean[:, 0] ** 2)) / self.ability_scale**2
-        first = self.ability_mean * float(weight @ mean[:, 0]) / self.ability_scale**2
+        mean = skills.mean[:, 0]
+        second = float(weight @ (skills.cov[:, 0] + mean**2)) / self.ability_scale**2
+        first = self.ability_mean * float(weight @ mean) / self.ability_scale**2
         centre, t, count = math.log(HYPER_MEDIAN / self.ability_scale), math.log(population.unit), float(weight.sum())
         for _ in range(100):
             gradient = -count + second * math.exp(-2 * t) - first * math.exp(-t) - (t - centre) / HYPER_SIGMA**2

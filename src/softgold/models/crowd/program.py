@@ -25,11 +25,11 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, softplus
 
 from softgold.models.crowd.annotators import Skills
-from softgold.models.crowd.priors import Population
+from softgold.models.crowd.population import Population
 from softgold.models.crowd.states import States
 from softgold.tables.votes import VoteTable
 
-LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+LOG_TWO_PI = math.log(2 * math.pi)
 
 __all__ = ["ItemBatch", "Model", "guide", "item_batches", "model", "skills_of"]
 
@@ -39,19 +39,19 @@ class ItemBatch:
     """The votes on some items.
 
     Attributes:
-        n_items: Number of items I in the whole table.
         items: Numbers of the items at hand, shape (n,).
         annotators: The annotators who voted on them, shape (a,).
         columns: Place of each vote among `annotators`, plus a where it is a yes vote, sorted by item, shape (v,).
         offsets: Where the votes of each item start, shape (n,).
+        n_items: Number of items I in the whole table.
         weights: Weight of each vote, shape (v,), or None.
     """
 
-    n_items: int
     items: Tensor
     annotators: Tensor
     columns: Tensor
     offsets: Tensor
+    n_items: int
     weights: Tensor | None
 
 
@@ -69,11 +69,9 @@ def item_batches(
         annotators, place = np.unique(votes.annotator_codes[rows], return_inverse=True)
         columns = place + len(annotators) * votes.votes[rows].astype(np.int64)
         weights = None if votes.weights is None else torch.tensor(votes.weights[rows], dtype=dtype, device=device)
-        who = annotators.astype(np.int64)
-        at_hand, people, places, first_votes = (
-            torch.as_tensor(x, device=device) for x in (items, who, columns, offsets)
-        )
-        return ItemBatch(votes.n_items, at_hand, people, places, first_votes, weights)
+        arrays = (items, annotators.astype(np.int64), columns, offsets)
+        at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
+        return ItemBatch(at_hand, people, places, starting, votes.n_items, weights)
 
     if size is None or size >= votes.n_items:
         whole = batch(np.arange(votes.n_items))
@@ -96,11 +94,12 @@ class Model:
     """What the program needs besides votes: population and states, as tensors.
 
     Attributes:
-        centre: Mean of the population, shape (D,): of the ability, and of the lean where there is one.
-        spread: Its standard deviations, shape (D,).
+        centre: Mean of ability and lean in the population, shape (2,).
+        spread: Their standard deviations, shape (2,).
         b: What an item looks like in each state, shape (K,).
         u: Pull in each state, shape (K,).
         log_prior: Log prior of the states, shape (K,).
+        lean: Whether votes depend on the lean: 1 or 0, shape ().
     """
 
     centre: Tensor
@@ -108,21 +107,18 @@ class Model:
     b: Tensor
     u: Tensor
     log_prior: Tensor
+    lean: Tensor
 
     @classmethod
     def of(cls, population: Population, states: States, *, device: str = "cpu", dtype: torch.dtype) -> Model:
         """Return the tensors of a population and its states."""
-        size = 1 + population.has_lean
-        centre, spread = (population.ability_mean, population.lean_mean), (population.ability_sd, population.lean_sd)
-        arrays = (centre[:size], spread[:size], states.b, states.u, states.log_prior)
-        return cls(*(torch.tensor(np.asarray(array), dtype=dtype, device=device) for array in arrays))
+        arrays = (population.centre, population.spread, states.b, states.u, states.log_prior, states.lean)
+        return cls(*(torch.tensor(array, dtype=dtype, device=device) for array in arrays))
 
     def state_scores(self, skill: Tensor, batch: ItemBatch) -> Tensor:
         """Return the log joint probability of each item's votes and state, shape (n, K)."""
         some = skill.index_select(0, batch.annotators)
-        x = some[:, :1] * self.b + self.u
-        if skill.shape[1] > 1:
-            x = x + some[:, 1:]
+        x = some[:, :1] * self.b + some[:, 1:] * self.lean + self.u
         no = -softplus(x)
         table = torch.cat([no, no + x])
         rows = embedding_bag(batch.columns, table, batch.offsets, mode="sum", per_sample_weights=batch.weights)
@@ -138,15 +134,15 @@ def model(batch: ItemBatch, task: Model, start: Skills) -> None:
 
 
 class SkillNormal(dist.TorchDistribution):
-    """Normals of one or two dimensions, given by means and Cholesky factors, element by element.
+    """Two-dimensional Normals, given by means and Cholesky factors, element by element.
 
     The density does not pass gradients to its own parameters, only to the draw. The part of the bound's gradient that
     this leaves out is zero on average and noisy ("sticking the landing", Roeder, Wu and Duvenaud, 2017); without it,
     the gradient's noise fades as the guide comes to fit.
 
     Args:
-        loc: Means, shape (A, D).
-        root: Cholesky factors as rows (cc,) or (cc, dc, dd), shape (A, 1) or (A, 3).
+        loc: Means, shape (A, 2).
+        root: Cholesky factors as rows (cc, dc, dd), shape (A, 3).
     """
 
     has_rsample = True
@@ -162,21 +158,16 @@ class SkillNormal(dist.TorchDistribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Draw, with gradients."""
         noise = torch.randn(*sample_shape, *self.loc.shape, dtype=self.loc.dtype, device=self.loc.device)
-        moved = self.root[:, :1] * noise[..., :1]
-        if self.loc.shape[-1] > 1:
-            lean = self.root[:, 1:2] * noise[..., :1] + self.root[:, 2:] * noise[..., 1:]
-            moved = torch.cat([moved, lean], -1)
-        return self.loc + moved
+        ability, lean = noise.unbind(-1)
+        moves = (self.root[:, 0] * ability, self.root[:, 1] * ability + self.root[:, 2] * lean)
+        return self.loc + torch.stack(moves, -1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density at `value`, with the parameters held."""
         gap, root = value - self.loc.detach(), self.root.detach()
         first = gap[..., 0] / root[:, 0]
-        density = -0.5 * first**2 - root[:, 0].log() - LOG_ROOT_TWO_PI
-        if self.loc.shape[-1] > 1:
-            second = (gap[..., 1] - root[:, 1] * first) / root[:, 2]
-            density = density - 0.5 * second**2 - root[:, 2].log() - LOG_ROOT_TWO_PI
-        return density
+        second = (gap[..., 1] - root[:, 1] * first) / root[:, 2]
+        return -0.5 * (first**2 + second**2) - (root[:, 0] * root[:, 2]).log() - LOG_TWO_PI
 
 
 def guide(batch: ItemBatch, task: Model, start: Skills) -> None:
@@ -185,36 +176,28 @@ def guide(batch: ItemBatch, task: Model, start: Skills) -> None:
     Parameters are in units of the starting Normals: a prolific annotator's narrow factor and a newcomer's wide one
     then take steps of the same relative size.
     """
-    size = len(task.centre)
-    shift = pyro.param("shift", torch.zeros(len(start.mean), size).to(task.centre))
-    stretch = pyro.param("stretch", torch.zeros(len(start.mean), size).to(task.centre))
-    turn = pyro.param("turn", torch.zeros(len(start.mean)).to(task.centre)) if size > 1 else None
-    with pyro.plate("annotator", len(start.mean)):
-        pyro.sample("skill", SkillNormal(*_normals(start, shift, stretch, turn)))
+    count = len(start.mean)
+    shapes = {"shift": (count, 2), "stretch": (count, 2), "turn": (count,)}
+    parameters = {name: pyro.param(name, torch.zeros(shape).to(task.centre)) for name, shape in shapes.items()}
+    with pyro.plate("annotator", count):
+        pyro.sample("skill", SkillNormal(*_normals(start, **parameters)))
 
 
-def _normals(start: Skills, shift: Tensor, stretch: Tensor, turn: Tensor | None) -> tuple[Tensor, Tensor]:
+def _normals(start: Skills, shift: Tensor, stretch: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
     """Return means and Cholesky factors of the guide's Normals: those of the start, shifted, stretched and turned."""
     mean = torch.as_tensor(start.mean).to(shift)
     c, cd, d = (torch.as_tensor(column).to(shift) for column in start.cov.T)
     first, widths = c.sqrt(), stretch.exp()
-    ability, root = mean[:, 0] + first * shift[:, 0], first * widths[:, 0]
-    if turn is None:
-        return ability[:, None], root[:, None]
     below = cd / first
     rest = (d - below**2).clamp_min(1e-12).sqrt()
-    lean = mean[:, 1] + below * shift[:, 0] + rest * shift[:, 1]
-    factors = (root, below * widths[:, 0] + rest * turn, rest * widths[:, 1])
-    return torch.stack([ability, lean], -1), torch.stack(factors, -1)
+    moves = (first * shift[:, 0], below * shift[:, 0] + rest * shift[:, 1])
+    factors = (first * widths[:, 0], below * widths[:, 0] + rest * turn, rest * widths[:, 1])
+    return mean + torch.stack(moves, -1), torch.stack(factors, -1)
 
 
 def skills_of(start: Skills, parameters: dict[str, Tensor]) -> Skills:
     """Return the Normals that the guide has with these parameters."""
     exact = {name: value.cpu().double() for name, value in parameters.items()}
-    loc, root = (value.numpy() for value in _normals(start, exact["shift"], exact["stretch"], exact.get("turn")))
-    mean, cov = start.mean.copy(), np.zeros_like(start.cov)
-    mean[:, : loc.shape[1]] = loc
-    cov[:, 0] = root[:, 0] ** 2
-    if root.shape[1] > 1:
-        cov[:, 1], cov[:, 2] = root[:, 0] * root[:, 1], root[:, 1] ** 2 + root[:, 2] ** 2
-    return Skills(mean, cov)
+    mean, root = (value.numpy() for value in _normals(start, **exact))
+    cc, dc, dd = root.T
+    return Skills(mean, np.column_stack([cc**2, cc * dc, dc**2 + dd**2]))

@@ -7,27 +7,25 @@ after CleanPatrick (arXiv, 2025), section 3.3: for reproduction, not for use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyro
 import pyro.distributions as dist
 import torch
-from numpy.typing import NDArray
 from pyro.distributions import constraints
 from torch import Tensor
 
+from softgold.models.base import FloatArray, OnProgress
 from softgold.models.crowd.annotators import Skills
-from softgold.models.crowd.optimise import Optimiser, Schedule, check_device
-from softgold.models.crowd.priors import Population
+from softgold.models.crowd.optimise import Optimiser
+from softgold.models.crowd.population import Population
 from softgold.models.crowd.pyro_scope import pyro_scope
+from softgold.models.crowd.settings import CrowdSettings
 from softgold.models.crowd.svi_state import SviState
 from softgold.tables.votes import VoteTable
 
 __all__ = ["STEPS", "PublishedFit", "run_published"]
-
-FloatArray = NDArray[np.float64]
 
 STEPS = 10_000
 STEP_SIZE = 0.1
@@ -40,10 +38,20 @@ class Votes:
     annotator: Tensor
     item: Tensor
     vote: Tensor
-    weight: Tensor | float
+    weight: Tensor
+    prior: Tensor  # mean and spread of the abilities, spread of the difficulties
     n_annotators: int
     n_items: int
-    prior: Tensor  # mean and spread of the abilities, spread of the difficulties
+
+    @classmethod
+    def of(cls, votes: VoteTable, population: Population, device: str) -> Votes:
+        """Return the tensors of a table and its population."""
+        unit = population.unit
+        prior = np.array([population.ability_mean / unit, population.ability_sd / unit, unit])
+        weight = np.ones(votes.n_votes) if votes.weights is None else votes.weights
+        who, what = (torch.tensor(array, device=device).long() for array in (votes.annotator_codes, votes.item_codes))
+        vote, times, scales = (torch.tensor(array, device=device).float() for array in (votes.votes, weight, prior))
+        return cls(who, what, vote, times, scales, votes.n_annotators, votes.n_items)
 
 
 def model(votes: Votes) -> None:
@@ -76,42 +84,17 @@ class PublishedFit:
     elbo: tuple[float, ...]
 
 
-def run_published(
-    votes: VoteTable,
-    population: Population,
-    *,
-    seed: int,
-    max_steps: int = STEPS,
-    device: str = "cpu",
-    on_step: Callable[[int, float, Callable[[], SviState]], None] = lambda step, elbo, snapshot: None,
-    resume: SviState | None = None,
-) -> PublishedFit:
-    """Run the recipe's steps; arguments as in `svi.run_svi`."""
-    check_device(device)
-    weight = 1.0 if votes.weights is None else torch.tensor(votes.weights, dtype=torch.float32, device=device)
-    vote, unit = torch.as_tensor(votes.votes.astype(np.float32), device=device), population.unit
-    data = Votes(
-        torch.as_tensor(votes.annotator_codes.astype(np.int64), device=device),
-        torch.as_tensor(votes.item_codes.astype(np.int64), device=device),
-        vote,
-        weight,
-        votes.n_annotators,
-        votes.n_items,
-        torch.tensor([population.ability_mean / unit, population.ability_sd / unit, unit]).to(vote),
-    )
-    start = Skills(np.zeros((votes.n_annotators, 2)), np.zeros((votes.n_annotators, 3)))
-    with pyro_scope(seed, votes.n_votes):
-        optimiser = Optimiser(model, guide, Schedule(STEP_SIZE, max_steps), device)
-        if resume is not None:
-            optimiser.restore(resume.parameters, resume.random, list(resume.elbo), data)
-
-        def snapshot() -> SviState:
-            return SviState(start, population, *optimiser.snapshot(), tuple(optimiser.trace))
-
-        while len(optimiser.trace) < max_steps:
+def run_published(votes: VoteTable, state: SviState, settings: CrowdSettings, on_progress: OnProgress) -> PublishedFit:
+    """Run the recipe's steps from zeros, or from where an interrupted run stood."""
+    cap = settings.max_steps or STEPS
+    with pyro_scope(settings.seed, votes.n_votes):
+        optimiser = Optimiser(model, guide, lambda parameter: STEP_SIZE, device=settings.device)
+        data = Votes.of(votes, state.population, settings.device)
+        optimiser.restore(state, data)
+        while len(optimiser.trace) < cap:
             optimiser.step(data)
-            on_step(len(optimiser.trace), optimiser.trace[-1], snapshot)
+            optimiser.report(on_progress, cap, state)
         last = {name: value.cpu().numpy().astype(np.float64) for name, value in optimiser.parameters().items()}
-    mean, cov = start.mean, start.cov
-    mean[:, 0], cov[:, 0] = last["c_mean"] * unit, (last["c_sd"] * unit) ** 2
-    return PublishedFit(Skills(mean, cov), last["b_mean"], last["b_sd"], tuple(optimiser.trace))
+    skills, unit = Skills.at(state.population, votes.n_annotators), state.population.unit
+    skills.mean[:, 0], skills.cov[:, 0] = last["c_mean"] * unit, (last["c_sd"] * unit) ** 2
+    return PublishedFit(skills, last["b_mean"], last["b_sd"], tuple(optimiser.trace))

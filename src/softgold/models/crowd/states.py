@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["Lattice", "States", "normal_nodes", "quantiles", "sinh_nodes"]
+from softgold.models.base import FloatArray
 
-FloatArray = NDArray[np.float64]
+__all__ = ["Lattice", "States", "normal_nodes", "quantiles", "sinh_nodes"]
 
 
 def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
@@ -47,12 +47,6 @@ class Lattice:
     pull: FloatArray
     pull_weight: FloatArray
 
-    def with_density(self, log_density: FloatArray) -> FloatArray:
-        """Return log probabilities of all states, shape (B * U,), from the log density at the nodes of b, (B,)."""
-        table = (log_density + np.log(self.width))[:, None] + np.log(self.pull_weight)
-        probabilities: FloatArray = (table - np.logaddexp.reduce(table, axis=None)).ravel()
-        return probabilities
-
 
 @dataclass(frozen=True, eq=False)
 class States:
@@ -64,6 +58,7 @@ class States:
         log_prior: Log prior probability, shape (K,).
         positive: P(z = 1 | state), shape (K,).
         n_pulls: Number U of different pulls.
+        lean: 1 where votes depend on the annotators' lean, x = c b + d + u; 0 where x = c b + u.
     """
 
     b: FloatArray
@@ -71,18 +66,21 @@ class States:
     log_prior: FloatArray
     positive: FloatArray
     n_pulls: int
+    lean: float
 
     @classmethod
-    def of(cls, lattice: Lattice, log_density: FloatArray, positive: FloatArray, pull_sd: float) -> States:
-        """Return the states of a lattice, given density and P(z = 1) at the nodes of b, each of shape (B,)."""
+    def of(cls, lattice: Lattice, log_density: FloatArray, positive: FloatArray, pull_sd: float, lean: bool) -> States:
+        """Return the states of a lattice, given log density and P(z = 1) at the nodes of b, each of shape (B,)."""
         pulls = len(lattice.pull)
-        return cls(
-            np.repeat(lattice.b, pulls),
-            np.tile(pull_sd * lattice.pull, len(lattice.b)),
-            lattice.with_density(log_density),
-            np.repeat(positive, pulls),
-            pulls,
-        )
+        b, u = np.repeat(lattice.b, pulls), np.tile(pull_sd * lattice.pull, len(lattice.b))
+        table = (log_density + np.log(lattice.width))[:, None] + np.log(lattice.pull_weight)
+        log_prior = (table - np.logaddexp.reduce(table, axis=None)).ravel()
+        return cls(b, u, log_prior, np.repeat(positive, pulls), pulls, float(lean))
+
+    @property
+    def features(self) -> FloatArray:
+        """What ability and lean are multiplied with, shape (K, 2)."""
+        return np.column_stack([self.b, np.full_like(self.b, self.lean)])
 
     @property
     def b_nodes(self) -> FloatArray:
