@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from softgold.cli.common import say
+from softgold.cli.text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,7 @@ __all__ = ["print_evaluation"]
 SHOWN = ("auroc", "soft_auroc", "ap", "soft_ap")
 # A log has no edge; a narrow default would cut the names of the models.
 WIDTH_IN_LOGS = 100
+LONGEST_NAME = 200
 
 
 def print_evaluation(result: Evaluation) -> None:
@@ -46,7 +48,7 @@ def print_evaluation(result: Evaluation) -> None:
 
 
 def _headline(task: TaskEvaluation) -> str:
-    name = "" if task.task is None else f"{task.task}: "
+    name = "" if task.task is None else f"{_name(task.task)}: "
     rates = f"{100 * task.base_rate:.1f} % positive, mean soft label {task.soft_base_rate:.3f}"
     return f"{name}{task.n_items:,} items, {rates}"
 
@@ -68,7 +70,7 @@ def _table(rows: pd.DataFrame, title: str) -> Table:
                 cells[model].append(cell)
     order = _order(rows)
     for model in sorted(cells, key=lambda model: order.get(model, math.inf)):
-        table.add_row(escape(model), *cells[model])
+        table.add_row(escape(_name(model)), *cells[model])
     if any(ceilings):
         table.add_section()
         table.add_row("ceiling", *ceilings, style="dim")
@@ -118,3 +120,8 @@ def _print_comparisons(part: TaskEvaluation | Average) -> None:
             f"stability of the {metric} ranking under resampled votes: ordinary {values['hard']:.3f}, "
             f"soft {values['soft']:.3f}"
         )
+
+
+def _name(text: str) -> str:
+    """Return a name that cannot steer the terminal or fill it."""
+    return one_line(text, LONGEST_NAME)
