@@ -93,7 +93,7 @@ def test_a_fault_of_ours_is_exit_1(cli: Callable[..., Any], votes: Path, monkeyp
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(softgold.readers, "read_votes", broken)
+    monkeypatch.setattr(softgold.readers, "read_study", broken)
     answer = cli("describe", votes)
     assert answer.code == 1
     assert answer.err.startswith(

@@ -31,7 +31,8 @@ MOST_LISTED = 12
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agreement")(with_reading_options(agreement))
+    without = ("task", "items", "anonymous", "max_bytes")
+    app.command("agreement")(with_reading_options(agreement, without=without))
 
 
 def agreement(
@@ -77,11 +78,12 @@ def agreement(
 
 def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:
     from softgold.agreement import NominalLabels, read_nominal
-    from softgold.readers import read_experts
+    from softgold.readers import read_experts, read_votes
 
-    arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
+    names = ("item", "annotator", "vote", "duplicates", "format", "question", "positive")
+    arguments: dict[str, Any] = {name: getattr(reading, name) for name in names}
     if not nominal and reading.wide:
-        return NominalLabels.from_votes(reading.read_votes(source))
+        return NominalLabels.from_votes(read_votes(source, wide=True, **arguments))
     if not nominal:
         # Read as experts, so that the annotator column may be called expert.
         experts = read_experts(source, **arguments)

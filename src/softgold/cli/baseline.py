@@ -14,7 +14,7 @@ from softgold.cli.common import (
     say,
     write_or_print,
 )
-from softgold.cli.reading import ReadingOptions, with_reading_options
+from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,19 +59,19 @@ def baseline(
 
     Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
-    from softgold.models.baselines import Majority, Mean
     from softgold.output import check_target
 
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
     if scale is not None:
-        labels = _rating_labels(votes, reading, scale, cut)
+        kind, labels = "single", {"": _rating_labels(votes, reading, scale, cut)}
     else:
-        aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
-        labels = aggregator.aggregate(reading.read_votes(votes, quiet=quiet))
-    write_or_print(labels.to_frame(), output, force=force)
-    say(f"{labels.method}: {len(labels):,} items, {labels.n_votes.sum():,} votes", quiet=quiet)
+        kind, labels = _vote_labels(votes, reading, method, tie, smoothing, quiet=quiet)
+    write_or_print(study_frame(labels, kind), output, force=force)
+    for name, table in labels.items():
+        told = f"{table.method}: {len(table):,} items, {table.n_votes.sum():,} votes"
+        say(f"{name}: {told}" if name else told, quiet=quiet)
     if output is not None:
         say(f"written: {output}", quiet=quiet)
 
@@ -89,6 +89,17 @@ def _check_options(
         raise UsageError("--cut needs --scale LOW HIGH")
 
 
+def _vote_labels(
+    source: str, reading: ReadingOptions, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
+) -> tuple[str, dict[str, SoftLabels]]:
+    """Return the kind of study and the soft labels of each question or class."""
+    from softgold.models.baselines import Majority, Mean
+
+    aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
+    study = reading.read(source, quiet=quiet)
+    return study.kind, {name: aggregator.aggregate(votes) for name, votes in study.votes.items()}
+
+
 def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float | None) -> SoftLabels:
     from softgold.models.baselines import RatingMean
     from softgold.readers import read_ratings
@@ -96,9 +107,9 @@ def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float
     ratings = read_ratings(
         source,
         scale=scale,
-        item=reading.item_col,
-        annotator=reading.annotator_col,
-        rating=reading.vote_col,
+        item=reading.item,
+        annotator=reading.annotator,
+        rating=reading.vote,
         wide=reading.wide,
         duplicates=reading.duplicates,
         format=reading.format,

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnnotatorColumn",
+    "Anonymous",
     "AsJson",
     "DuplicateChoice",
     "Duplicates",
     "Force",
     "Format",
     "ItemColumn",
+    "ItemsTable",
     "MaxBytes",
     "OptionalOutput",
     "Output",
@@ -34,6 +36,7 @@ __all__ = [
     "Question",
     "Quiet",
     "Seed",
+    "TaskColumn",
     "VoteColumn",
     "Votes",
     "Wide",
@@ -63,6 +66,17 @@ Positive = Annotated[
 ]
 MaxBytes = Annotated[
     int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+]
+TaskColumn = Annotated[
+    str | None,
+    typer.Option("--task-col", metavar="NAME", help="Column with the question of each vote; a column task is found."),
+]
+ItemsTable = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", help="Table of items with the --task-col; else items.csv beside the data."),
+]
+Anonymous = Annotated[
+    bool, typer.Option("--anonymous", help="Annotators stand for no person: take each vote as a stranger's.")
 ]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[

@@ -1,84 +1,118 @@
-"""Options for reading vote tables, shared by every command that takes one."""
+"""Options for reading votes, as one value that commands share."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from softgold.cli.common import (
     AnnotatorColumn,
+    Anonymous,
     Duplicates,
     Format,
     ItemColumn,
+    ItemsTable,
+    MaxBytes,
     Positive,
     Question,
+    TaskColumn,
     VoteColumn,
     Wide,
     say,
 )
 
 if TYPE_CHECKING:
-    from softgold.tables.votes import VoteTable
+    import pandas as pd
 
-__all__ = ["ReadingOptions", "with_reading_options"]
+    from softgold.tables.soft_labels import SoftLabels
+    from softgold.tables.study import StudyVotes
+
+__all__ = ["ReadingOptions", "study_frame", "with_reading_options"]
+
+# Names of the parameters, where they are not those of the fields.
+PARAMETERS = {"item": "item_col", "annotator": "annotator_col", "vote": "vote_col", "task": "task_col"}
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read a vote table; each field is an option of the same name."""
+    """How to read a table of votes; see `softgold.read_study`."""
 
-    item_col: ItemColumn = None
-    annotator_col: AnnotatorColumn = None
-    vote_col: VoteColumn = None
+    item: ItemColumn = None
+    annotator: AnnotatorColumn = None
+    vote: VoteColumn = None
+    task: TaskColumn = None
+    items: ItemsTable = None
     wide: Wide = False
     duplicates: Duplicates = "error"
     format: Format = None
     question: Question = None
     positive: Positive = None
+    anonymous: Anonymous = False
+    max_bytes: MaxBytes = None
 
-    @property
-    def columns(self) -> dict[str, str | None]:
-        """Names of the columns, as arguments of the readers."""
-        return {"item": self.item_col, "annotator": self.annotator_col, "vote": self.vote_col}
+    def read(self, source: str, *, quiet: bool = False) -> StudyVotes:
+        """Read the votes, and say what an export had."""
+        from softgold.readers import read_study
 
-    @property
-    def selection(self) -> dict[str, str | None]:
-        """What to take from an export, as arguments of the readers."""
-        return {"format": self.format, "question": self.question, "positive": self.positive}
+        study = read_study(source, **{**vars(self), "items": self._items(source)})
+        first = next(iter(study.votes.values()))
+        say(first.origin, quiet=quiet or not first.origin)
+        return study
 
-    def read_votes(self, source: str, *, quiet: bool = False, max_bytes: int | None = None) -> VoteTable:
-        """Read a vote table and say which export it came from, if any."""
-        from softgold.readers import read_votes
+    def _items(self, source: str) -> Path | None:
+        """Return the table with the question of each item: the one given, or items.csv beside votes without it."""
+        if self.items is not None or self.task is None or source == "-":
+            return self.items
+        from softgold.readers.sources import open_source
 
-        arguments: dict[str, Any] = {**self.columns, **self.selection}
-        table = read_votes(source, wide=self.wide, duplicates=self.duplicates, max_bytes=max_bytes, **arguments)
-        say(table.origin, quiet=quiet or not table.origin)
-        return table
+        beside = Path(source).parent / "items.csv"
+        return beside if beside.is_file() and self.task not in open_source(source).columns else None
 
 
-def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `ReadingOptions` in place of its parameter `reading`."""
+def with_reading_options(
+    command: Callable[..., None], *, without: Collection[str] = ("anonymous", "max_bytes")
+) -> Callable[..., None]:
+    """Give a command one option per field of `ReadingOptions`, in place of its parameter `reading`.
+
+    Args:
+        command: Function with a keyword-only parameter `reading`.
+        without: Fields that are not options of this command.
+    """
     kinds = get_type_hints(ReadingOptions, include_extras=True)
-    names = [field.name for field in fields(ReadingOptions)]
+    shown = {field.name: field.default for field in fields(ReadingOptions) if field.name not in without}
+    keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
-        )
-        for field in fields(ReadingOptions)
+        inspect.Parameter(PARAMETERS.get(name, name), keyword, default=default, annotation=kinds[name])
+        for name, default in shown.items()
     ]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        reading = ReadingOptions(**{name: given.pop(name) for name in names})
-        command(**given, reading=reading)
+        chosen = {name: given.pop(PARAMETERS.get(name, name)) for name in shown}
+        command(**given, reading=ReadingOptions(**chosen))
 
     signature = inspect.signature(command, eval_str=True)
-    others = [part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in signature.parameters.values()]
+    others = [parameter.replace(kind=keyword) for parameter in signature.parameters.values()]
     place = list(signature.parameters).index("reading")
     parameters = [*others[:place], *options, *others[place + 1 :]]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {part.name: part.annotation for part in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def study_frame(labels: Mapping[str, SoftLabels], kind: str) -> pd.DataFrame:
+    """Return one table: as it is, with a column `task`, or with one column per class."""
+    import pandas as pd
+
+    from softgold.tables.classes import combine_classes
+
+    if kind == "single":
+        return next(iter(labels.values())).to_frame()
+    if kind == "classes":
+        return combine_classes(labels).to_frame()
+    whole = pd.concat([table.to_frame().assign(task=name) for name, table in labels.items()], ignore_index=True)
+    return whole[["task", *whole.columns.drop("task")]]

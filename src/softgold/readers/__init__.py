@@ -7,6 +7,7 @@ from softgold.readers.repeats import DuplicateRule
 from softgold.readers.scores import read_scores
 from softgold.readers.soft_labels import read_soft_labels
 from softgold.readers.sources import TableLike
+from softgold.readers.study import read_items, read_study
 from softgold.readers.votes import read_experts, read_ratings, read_votes
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "TableLike",
     "read_experts",
     "read_export",
+    "read_items",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
+    "read_study",
     "read_votes",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -53,6 +53,8 @@ def open_source(
         keep_names: Leave names of annotators in an export as they are.
         max_bytes: Most bytes that packed input may unpack to.
     """
+    if hasattr(source, "load") and hasattr(source, "where"):  # opened already
+        return cast(Source, source)
     export_or_table = _open(source, format, ReadOptions(item, question, keep_names), max_bytes)
     if isinstance(export_or_table, Export):
         return ExportSource.of(export_or_table, question, positive)

@@ -105,6 +105,21 @@ class VoteTable(CodedTable):
         table._check()
         return table
 
+    def select(self, rows: NDArray[np.bool_]) -> VoteTable:
+        """Return some of the votes, with the items and annotators that they have; shape of `rows` (V,)."""
+        items, item_codes = np.unique(self.item_codes[rows], return_inverse=True)
+        annotators, annotator_codes = np.unique(self.annotator_codes[rows], return_inverse=True)
+        return VoteTable.from_codes(
+            item_codes,
+            annotator_codes,
+            self.votes[rows],
+            self.item_ids[items],
+            self.annotator_ids[annotators],
+            weights=None if self.weights is None else self.weights[rows],
+            notes=self.notes,
+            origin=self.origin,
+        )
+
     def _check(self) -> None:
         lengths = {len(self.item_codes), len(self.annotator_codes), len(self.votes)}
         if len(lengths) != 1:
