@@ -96,19 +96,22 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 import softgold
+from softgold.experts import expect
 
 SAMPLES = Path("../data_samples")
 votes = softgold.read_votes(SAMPLES / "votes.csv")
 labels = softgold.fit(votes, engine="coordinate").posterior.soft_labels()
 ---
-A random sample would contain mostly clear items. `sample_for_experts` draws from 20 bins of soft labels; the sheet for
-the experts does not show p.
+A random sample would show experts mostly clear cases. `sample_for_experts` draws most items where labels change
+decisions and some everywhere; the sheet that the experts get has no soft labels. `expect` says what to expect of it.
 ---
-sample = softgold.sample_for_experts(labels, bins=20, per_bin=20, seed=0)
+sample = softgold.sample_for_experts(labels, 400, seed=0)
+print(expect(sample).sentence())
 sample.sheet().head()
 ---
-Here three experts have labelled 400 items. The threshold is where their positives begin. The intervals show how far it
-would move with other experts or other items.
+In this study three experts have labelled 400 items already. Their answers give a map from p to the rate at which they
+say yes, and the threshold is where that rate reaches one half. The intervals say how far it would move had other
+experts been asked, or had they been asked about other items.
 ---
 experts = softgold.read_experts(SAMPLES / "experts.csv")
 with warnings.catch_warnings():
@@ -122,22 +125,31 @@ for interval in result.intervals:
 for sentence in result.warnings:
     print("note:", sentence)
 ---
-One dot per bin: mean soft label, and the experts' share of positives with its interval.
+Each dot is a bin: across, its mean soft label; upwards, how many of its items the experts called positive. The line
+is the map from p to p_calibrated, with its credible band.
 ---
 bins = result.bins[result.bins["labelled"] > 0]
 figure, axis = plt.subplots(figsize=(5, 3.2), layout="constrained")
 error = [bins["rate"] - bins["rate_lo"], bins["rate_hi"] - bins["rate"]]
 axis.errorbar(bins["p_mean"], bins["rate"], yerr=error, fmt="o", color="#0072b2", ecolor="#7fb8d8")
 axis.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
+order = labels.p.argsort()
+released = result.labels
+axis.plot(labels.p[order], released.p_calibrated[order], color="#0072b2")
+axis.fill_between(labels.p[order], released.p_calibrated_lo[order], released.p_calibrated_hi[order], alpha=0.2)
 axis.axvline(result.threshold, color="#8a3a6e", linestyle="--")
 axis.set(xlabel="mean soft label of the bin", ylabel="experts' share of positives")
 plt.show()
 ---
-The effect of the threshold: `expected_wrong` is the expected share of wrong labels if p is right; `agreement` and
-`kappa` are with the experts.
+What changes? `agreement` and `kappa` are with the experts, cross-validated and weighted to the whole data set;
+`expected_wrong_calibrated` is the share of wrong labels to expect if p_calibrated is right.
 ---
 rows = {"cut at 0.5": vars(result.before), "cut at the threshold": vars(result.after)}
-pd.DataFrame(rows).loc[["positives", "prevalence", "expected_wrong", "agreement", "kappa"]].round(3)
+pd.DataFrame(rows).loc[["positives", "prevalence", "expected_wrong_calibrated", "agreement", "kappa"]].round(3)
+---
+The sentence for a data sheet, with intervals over items and experts:
+---
+print(result.error_rates.sentence)
 ---
 Agreement among the experts:
 ---
@@ -187,11 +199,18 @@ Every value has an interval and a rank.
 ---
 task.table.query("metric == 'soft_auroc'")[["model", "value", "low", "high", "rank"]].sort_values("rank").round(3)
 ---
-Which models change places? Soft metrics have their own scale (1 cannot be reached with uncertain labels): compare the
-order, not the level.
+Soft values have their own scale: 1 cannot be reached when labels are uncertain. `ceiling` is what the soft labels
+themselves score, and `share` how far a model is on the way from chance to there.
 ---
+task.table.query("metric == 'soft_auroc'")[["model", "value", "chance", "ceiling", "share"]].round(3)
+---
+Who leads, and who changes places? Only what the resamples separate is called so.
+---
+from softgold.evaluation.words import both_leads, swap_words
+
 for found in task.comparisons[:2]:
-    print(f"{found.ordinary} -> {found.soft}: R^2 {found.r_squared:.3f}, pairs that swap: {list(found.swapped)}")
+    print(both_leads(found, found.ordinary, found.soft))
+    print(f"R^2 {found.r_squared:.3f}; {swap_words(found, found.ordinary, found.soft)}")
 wide = task.wide()
 figure, axis = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 axis.scatter(wide["auroc"], wide["soft_auroc"], color="#0072b2")

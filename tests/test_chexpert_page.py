@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_script_writes_a_page_and_sound_figures(script: ModuleType, folder: Path) -> None:
-    study = script.run_study(folder, bootstrap=30, vote_bootstrap=30)
-    page, figures = script.page(study, 30, 30), script.figures(study)
+    study = script.run_study(folder, n_bootstrap=30, n_vote_bootstrap=30)
+    page, figures = script.page(study), script.figures(study)
     for finding in ("Heart", "Lung Base"):
         assert f"## {finding}\n\n60 studies" in page
     assert len(re.findall(r"^\| a \|", page, re.MULTILINE)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from softgold.cli.app import load_command
 from softgold.cli.reading import ReadingOptions, with_reading_options
 
-NAMES = ["item_col", "annotator_col", "vote_col", "wide", "duplicates", "format", "question", "positive"]
+NAMES = [field.name for field in fields(ReadingOptions)]
 
 
 @pytest.mark.parametrize("command", ["agreement", "baseline", "describe", "fit", "predict"])
@@ -25,15 +26,9 @@ def test_the_command_gets_them_as_one_value() -> None:
     def command(votes: str, *, reading: ReadingOptions, quiet: bool = False) -> None:
         seen.update(votes=votes, reading=reading, quiet=quiet)
 
-    wrapped = with_reading_options(command, without=("task", "items", "anonymous", "max_bytes"))
-    wrapped(votes="v.csv", quiet=True, **{name: name for name in NAMES})
-    expected = ReadingOptions(
-        item="item_col",
-        annotator="annotator_col",
-        vote="vote_col",
-        **{name: name for name in ("wide", "duplicates", "format", "question", "positive")},
-    )
-    assert seen == {"votes": "v.csv", "reading": expected, "quiet": True}
+    given = dict.fromkeys(NAMES, "x")
+    with_reading_options(command)(votes="v.csv", quiet=True, **given)
+    assert seen == {"votes": "v.csv", "reading": ReadingOptions(**given), "quiet": True}
 
 
 def test_predict_reads_as_fit_does(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from softgold.cli.common import (
     Quiet,
     Seed,
     Votes,
+    print_data,
     print_json,
     say,
 )
 from softgold.cli.reading import ReadingOptions, with_reading_options
+from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +33,7 @@ MOST_LISTED = 12
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    without = ("task", "items", "anonymous", "max_bytes")
-    app.command("agreement")(with_reading_options(agreement, without=without))
+    app.command("agreement")(with_reading_options(agreement))
 
 
 def agreement(
@@ -73,17 +74,16 @@ def agreement(
     if as_json:
         print_json(result.to_dict())
     else:
-        typer.echo(_text(result))
+        print_data(printable(_text(result)) + "\n")
 
 
 def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:
     from softgold.agreement import NominalLabels, read_nominal
-    from softgold.readers import read_experts, read_votes
+    from softgold.readers import read_experts
 
-    names = ("item", "annotator", "vote", "duplicates", "format", "question", "positive")
-    arguments: dict[str, Any] = {name: getattr(reading, name) for name in names}
+    arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
     if not nominal and reading.wide:
-        return NominalLabels.from_votes(read_votes(source, wide=True, **arguments))
+        return NominalLabels.from_votes(reading.read_study(source).only)
     if not nominal:
         # Read as experts, so that the annotator column may be called expert.
         experts = read_experts(source, **arguments)

@@ -59,6 +59,7 @@ def baseline(
 
     Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
+    from softgold.models.baselines import Majority, Mean
     from softgold.output import check_target
 
     _check_options(method, tie, smoothing, scale, cut)
@@ -67,7 +68,9 @@ def baseline(
     if scale is not None:
         kind, labels = "single", {"": _rating_labels(votes, reading, scale, cut)}
     else:
-        kind, labels = _vote_labels(votes, reading, method, tie, smoothing, quiet=quiet)
+        aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
+        study = reading.read_study(votes, quiet=quiet)
+        kind, labels = study.kind, {name: aggregator.aggregate(table) for name, table in study.votes.items()}
     write_or_print(study_frame(labels, kind), output, force=force)
     for name, table in labels.items():
         told = f"{table.method}: {len(table):,} items, {table.n_votes.sum():,} votes"
@@ -89,17 +92,6 @@ def _check_options(
         raise UsageError("--cut needs --scale LOW HIGH")
 
 
-def _vote_labels(
-    source: str, reading: ReadingOptions, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
-) -> tuple[str, dict[str, SoftLabels]]:
-    """Return the kind of study and the soft labels of each question or class."""
-    from softgold.models.baselines import Majority, Mean
-
-    aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
-    study = reading.read(source, quiet=quiet)
-    return study.kind, {name: aggregator.aggregate(votes) for name, votes in study.votes.items()}
-
-
 def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float | None) -> SoftLabels:
     from softgold.models.baselines import RatingMean
     from softgold.readers import read_ratings
@@ -107,9 +99,9 @@ def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float
     ratings = read_ratings(
         source,
         scale=scale,
-        item=reading.item,
-        annotator=reading.annotator,
-        rating=reading.vote,
+        item=reading.item_col,
+        annotator=reading.annotator_col,
+        rating=reading.vote_col,
         wide=reading.wide,
         duplicates=reading.duplicates,
         format=reading.format,

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from softgold.cli.common import (
-    AsJson,
-    Votes,
-    print_data,
-    print_json,
-)
+from softgold.cli.common import AsJson, MaxBytes, Votes, print_data, print_json
 from softgold.cli.reading import ReadingOptions, with_reading_options
 
 __all__ = ["register"]
@@ -17,27 +12,24 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("describe")(with_reading_options(describe, without=("anonymous",)))
+    app.command("describe")(with_reading_options(describe))
 
 
 def describe(
     votes: Votes,
-    *,
     reading: ReadingOptions,
+    max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a vote table and list problems found.
 
     Prints counts, votes per item and per annotator, connected components and agreement.
     """
-    study = reading.read(votes)
+    study = reading.read_study(votes, max_bytes=max_bytes)
     found = {name: table.describe() for name, table in study.votes.items()}
-    if study.kind == "single":
-        if as_json:
-            print_json(found[""])
-        else:
-            print_data(f"{found['']}\n")
-    elif as_json:
-        print_json({study.kind: found})
+    if as_json:
+        print_json(found[""] if study.kind == "single" else {study.kind: found})
+    elif study.kind == "single":
+        print_data(f"{found['']}\n")
     else:
-        print_data("".join(f"{name}\n{description}\n\n" for name, description in found.items()))
+        print_data("\n".join(f"{name}\n{description}\n" for name, description in found.items()))

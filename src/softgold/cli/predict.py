@@ -51,7 +51,7 @@ def predict(
     if output is not None:
         check_target(output, force=force)
     posteriors = _posteriors(run)
-    study = reading.read(votes, quiet=quiet)
+    study = reading.read_study(votes, quiet=quiet)
     tables = _matched(study, posteriors, run)
     labels = {name: posteriors[name].predict(table) for name, table in tables.items()}
     write_or_print(study_frame(labels, study.kind), output, force=force)

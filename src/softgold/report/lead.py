@@ -55,6 +55,8 @@ def _experts(run: Run) -> str:
     if not run.has("calibration"):
         return ""
     found = run.calibration
+    if not found.n_labelled:
+        return ""
     return (
         f"Experts labelled {int(found.bins['labelled'].sum()):,} items; labels cut at p = {found.threshold:.2f} agree "
         f"with them in {found.after.agreement:.0%}, labels cut at 0.5 in {found.before.agreement:.0%}."

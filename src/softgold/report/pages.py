@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from softgold.errors import StorageError
-from softgold.output import to_jsonable
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary
-from softgold.report.expert_section import expert_section
+from softgold.report.expert_section import expert_section, expert_tile
 from softgold.report.label_sections import (
     adversaries,
     annotator_section,
@@ -60,9 +59,9 @@ def run_page(run: Run) -> Page:
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(expert_section(to_jsonable(run.calibration.to_dict())))
+        sections.append(expert_section(run.calibration))
     if run.has("evaluation"):
-        sections.append(model_section(to_jsonable(run.evaluation.to_dict())))
+        sections.append(model_section(run.evaluation))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(next_section(run))
@@ -81,14 +80,11 @@ def _run_tiles(run: Run) -> tuple[Tile, ...]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        found, interval = run.calibration, run.calibration.interval("both")
-        span = f"{interval.level:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
-        words = f"{span}; {found.after.positives:,} positives"
-        tiles.append(Tile(f"{found.threshold:.3f}", "experts' threshold", words))
+        tiles.append(expert_tile(run.calibration))
     if run.has("evaluation"):
-        leading = leading_words(to_jsonable(run.evaluation.to_dict()))
+        leading = leading_words(run.evaluation)
         if leading is not None:
-            tiles.append(Tile(leading[0], "first by soft AUROC", leading[1]))
+            tiles.append(Tile(*leading))
     return tuple(tiles)
 
 

@@ -224,7 +224,8 @@ def read_stored_votes(folder: Path, record: RunRecord) -> VoteTable:
     if not path.is_file():
         raise StorageError(f"there is no {path}; fit the votes again")
     try:
-        frame = pd.read_parquet(path)
+        with path.open("rb") as file:  # Arrow takes no path that is not UTF-8
+            frame = pd.read_parquet(file)
         if not np.isin(frame["vote"].to_numpy(), (0, 1)).all():
             raise ValueError("a vote is neither 0 nor 1")
         items, item_ids = pd.factorize(frame["item"])
