@@ -37,6 +37,8 @@ COMMANDS = {
     "fit": "Fit a model to votes and write a run directory.",
     "predict": "Score new votes with the abilities of a fitted run.",
     "baseline": "Compute soft labels by vote share or majority.",
+    "next": "Say which votes to buy next, and when to stop.",
+    "update": "Add votes to a run and fit it again from where it stood.",
     "sample-experts": "Draw items for expert review.",
     "calibrate": "Choose a threshold from expert labels.",
     "evaluate": "Judge models against hard labels and against soft ones.",
