@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softgold.models.baselines import Majority, Mean, RatingMean
     from softgold.models.crowd.estimator import GLAD, TwoClass
     from softgold.models.tasks import fit_tasks
-    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
+    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_study, read_votes
     from softgold.runs import Run, Study, open_run, open_study, save_study
     from softgold.simulation import simulate
     from softgold.tables.experts import ExpertLabels
@@ -52,6 +52,7 @@ __all__ = [
     "read_ratings",
     "read_scores",
     "read_soft_labels",
+    "read_study",
     "read_votes",
     "sample_for_experts",
     "save_study",
@@ -65,7 +66,7 @@ _HOMES = {
     "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
     "softgold.models.tasks": ("fit_tasks",),
-    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
+    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_study", "read_votes"),
     "softgold.runs": ("Run", "Study", "open_run", "open_study", "save_study"),
     "softgold.simulation": ("simulate",),
     "softgold.tables.experts": ("ExpertLabels",),

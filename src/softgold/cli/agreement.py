@@ -13,7 +13,10 @@ from softgold.cli.common import (
     DuplicateChoice,
     Duplicates,
     Force,
+    Format,
     ItemColumn,
+    Positive,
+    Question,
     Quiet,
     Seed,
     VoteColumn,
@@ -55,6 +58,9 @@ def agreement(
     vote_col: VoteColumn = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -70,7 +76,9 @@ def agreement(
 
     if pairs is not None:
         check_target(pairs, force=force)
-    labels = _read(votes, (item_col, annotator_col, vote_col), nominal=nominal, wide=wide, duplicates=duplicates)
+    opening = {"format": format, "question": question, "positive": positive}
+    columns = (item_col, annotator_col, vote_col)
+    labels = _read(votes, columns, opening, nominal=nominal, wide=wide, duplicates=duplicates)
     if len(labels.rater_ids) < 2:
         raise InputError(f"{votes} has labels from one rater only; agreement needs two")
     result = measure(labels, n_bootstrap=n_bootstrap, level=level, min_shared=min_shared, seed=seed)
@@ -86,6 +94,7 @@ def agreement(
 def _read(
     source: str,
     columns: tuple[str | None, str | None, str | None],
+    opening: dict[str, str | None],
     *,
     nominal: bool,
     wide: bool,
@@ -96,15 +105,19 @@ def _read(
 
     item, annotator, vote = columns
     if not nominal and wide:
-        votes = read_votes(source, item=item, annotator=annotator, vote=vote, wide=True, duplicates=duplicates)
+        positive = opening["positive"]
+        votes = read_votes(
+            source, item=item, annotator=annotator, vote=vote, wide=True, duplicates=duplicates, positive=positive
+        )
         return NominalLabels.from_votes(votes)
     if not nominal:
         # Read as experts, so that the annotator column may be called expert.
-        experts = read_experts(source, item=item, annotator=annotator, vote=vote, duplicates=duplicates)
+        experts = read_experts(source, item=item, annotator=annotator, vote=vote, duplicates=duplicates, **opening)
+        say(experts.table.origin, quiet=not experts.table.origin)
         return NominalLabels.from_votes(experts.table)
     if duplicates not in ("error", "first", "last"):
         raise UsageError(f"--duplicates {duplicates} does not work with --nominal; use first or last")
-    return read_nominal(source, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates)
+    return read_nominal(source, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates, **opening)
 
 
 def _text(result: Agreement) -> str:

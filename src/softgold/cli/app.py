@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -38,6 +39,7 @@ COMMANDS = {
     "report": "Write one HTML page that shows what a run has found.",
     "agreement": "Measure agreement of raters: alpha and kappa.",
     "describe": "Describe a vote table and list problems found.",
+    "import": "Read votes from the export of an annotation tool.",
     "simulate": "Simulate a study with a known truth.",
     "convergence": "Say how high a model can score where raters differ.",
     "duplicates": "Plan which pairs to ask about to find duplicates.",
@@ -91,7 +93,8 @@ def load_command(name: str) -> Any:
     """Import the module of a command and return the command that it registers."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.callback()(_nothing)
-    import_module(f"softgold.cli.{name.replace('-', '_')}").register(app)
+    module = name.replace("-", "_")
+    import_module(f"softgold.cli.{module}_" if iskeyword(module) else f"softgold.cli.{module}").register(app)
     group = typer.main.get_command(app)
     return group.commands[name] if isinstance(group, TyperGroup) else group
 

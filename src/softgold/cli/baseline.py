@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from softgold.cli.common import (
     AnnotatorColumn,
-    DuplicateChoice,
     Duplicates,
     Force,
+    Format,
     ItemColumn,
+    ItemsTable,
     OptionalOutput,
+    Positive,
+    Question,
     Quiet,
+    TaskColumn,
     VoteColumn,
     Votes,
     Wide,
     say,
     write_or_print,
 )
+from softgold.cli.reading import ReadingOptions, study_frame
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,17 +35,6 @@ __all__ = ["register"]
 Method = Literal["majority", "mean"]
 Tie = Literal["positive", "negative"]
 Pair = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Options for reading the table."""
-
-    item: str | None
-    annotator: str | None
-    value: str | None
-    wide: bool
-    duplicates: DuplicateChoice
 
 
 def register(app: typer.Typer) -> None:
@@ -70,8 +63,13 @@ def baseline(
     item_col: ItemColumn = None,
     annotator_col: AnnotatorColumn = None,
     vote_col: VoteColumn = None,
+    task_col: TaskColumn = None,
+    items: ItemsTable = None,
     wide: Wide = False,
     duplicates: Duplicates = "error",
+    format: Format = None,
+    question: Question = None,
+    positive: Positive = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -84,13 +82,26 @@ def baseline(
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
-    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates)
+    reading = ReadingOptions(
+        item=item_col,
+        annotator=annotator_col,
+        vote=vote_col,
+        task=task_col,
+        items=items,
+        wide=wide,
+        duplicates=duplicates,
+        format=format,
+        question=question,
+        positive=positive,
+    )
     if scale is not None:
-        labels = _rating_labels(votes, columns, scale, cut)
+        kind, labels = "single", {"": _rating_labels(votes, reading, scale, cut)}
     else:
-        labels = _vote_labels(votes, columns, method, tie, smoothing)
-    write_or_print(labels.to_frame(), output, force=force)
-    say(f"{labels.method}: {len(labels):,} items, {labels.n_votes.sum():,} votes", quiet=quiet)
+        kind, labels = _vote_labels(votes, reading, method, tie, smoothing, quiet=quiet)
+    write_or_print(study_frame(labels, kind), output, force=force)
+    for name, table in labels.items():
+        told = f"{table.method}: {len(table):,} items, {table.n_votes.sum():,} votes"
+        say(f"{name}: {told}" if name else told, quiet=quiet)
     if output is not None:
         say(f"written: {output}", quiet=quiet)
 
@@ -108,33 +119,30 @@ def _check_options(
         raise UsageError("--cut goes with --scale LOW HIGH")
 
 
-def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
+def _vote_labels(
+    source: str, reading: ReadingOptions, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
+) -> tuple[str, dict[str, SoftLabels]]:
+    """Return the kind of study and the soft labels of each question or class."""
     from softgold.models.baselines import Majority, Mean
-    from softgold.readers import read_votes
 
     aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
-    votes = read_votes(
-        source,
-        item=columns.item,
-        annotator=columns.annotator,
-        vote=columns.value,
-        wide=columns.wide,
-        duplicates=columns.duplicates,
-    )
-    return aggregator.aggregate(votes)
+    study = reading.read(source, quiet=quiet)
+    return study.kind, {name: aggregator.aggregate(votes) for name, votes in study.votes.items()}
 
 
-def _rating_labels(source: str, columns: Columns, scale: Pair, cut: float | None) -> SoftLabels:
+def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float | None) -> SoftLabels:
     from softgold.models.baselines import RatingMean
     from softgold.readers import read_ratings
 
     ratings = read_ratings(
         source,
         scale=scale,
-        item=columns.item,
-        annotator=columns.annotator,
-        rating=columns.value,
-        wide=columns.wide,
-        duplicates=columns.duplicates,
+        item=reading.item,
+        annotator=reading.annotator,
+        rating=reading.vote,
+        wide=reading.wide,
+        duplicates=reading.duplicates,
+        format=reading.format,
+        question=reading.question,
     )
     return RatingMean(cut=cut).aggregate(ratings)

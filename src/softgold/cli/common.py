@@ -21,15 +21,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnnotatorColumn",
+    "Anonymous",
     "AsJson",
     "DuplicateChoice",
     "Duplicates",
     "Force",
+    "Format",
     "ItemColumn",
+    "ItemsTable",
+    "MaxBytes",
     "OptionalOutput",
     "Output",
+    "Positive",
+    "Question",
     "Quiet",
     "Seed",
+    "TaskColumn",
     "VoteColumn",
     "Votes",
     "Wide",
@@ -44,7 +51,33 @@ __all__ = [
 
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
 
-Votes = Annotated[str, typer.Argument(metavar="VOTES", help="Vote table: CSV, TSV, .gz, Parquet, or - for stdin.")]
+Votes = Annotated[
+    str,
+    typer.Argument(metavar="VOTES", help="Vote table, or export of an annotation tool; - for stdin."),
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Format of an export, where its content does not tell.")
+]
+Question = Annotated[
+    str | None, typer.Option("--question", metavar="NAME", help="Question of an export, or task of a table, to take.")
+]
+Positive = Annotated[
+    str | None, typer.Option("--positive", metavar="VALUE", help="Value that counts as a vote of 1, all others as 0.")
+]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+]
+TaskColumn = Annotated[
+    str | None,
+    typer.Option("--task-col", metavar="NAME", help="Column with the question of each vote; a column task is found."),
+]
+ItemsTable = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", help="Table of items with the --task-col; else items.csv beside the data."),
+]
+Anonymous = Annotated[
+    bool, typer.Option("--anonymous", help="Annotators stand for no person: take each vote as a stranger's.")
+]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[
     str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")

@@ -14,6 +14,7 @@ from softgold.checks import check_choice
 from softgold.errors import InputError
 from softgold.evaluation.labels import GivenLabels, HardLabels, hard_labels, soft_values
 from softgold.readers.base import shorten
+from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -119,7 +120,8 @@ def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notes:
     count, first = int(strangers.sum()), shorten(scores.item_ids[int(strangers.argmax())])
     if strangers.all():
         raise InputError(
-            f"no scored item has a soft label (the first is {first}); are these the scores of other items?"
+            f"no scored item has a soft label (the first is {first}); are these the scores of other items? "
+            + compare_ids(scores.item_ids, "the scores", soft_labels.item_ids, "the soft labels")
         )
     sentence = f"{count} of {len(scores)} scored items have no soft label, the first is {first}"
     if not ignore_unknown:

@@ -15,6 +15,7 @@ from softgold.experts.evidence import Evidence
 from softgold.experts.panel import NO_LABEL, ExpertPanel
 from softgold.experts.rules import ThresholdRule
 from softgold.experts.sampling import MOST_STRATA, ExpertSample
+from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -112,7 +113,8 @@ def _known(
     here = item_ids.get_indexer(experts.item_ids.astype("str")) >= 0
     unknown = experts.item_ids[answered & ~here]
     if answered.any() and not (answered & here).any():
-        raise InputError(f"none of the {answered.sum()} items that experts answered is in {where}: {_listed(unknown)}")
+        examples = compare_ids(unknown, "the expert labels", item_ids, where)
+        raise InputError(f"none of the {answered.sum()} items that experts answered is in {where}: {examples}")
     if len(unknown) and not ignore_unknown:
         raise InputError(
             f"experts answered {len(unknown)} items that are not in {where}: {_listed(unknown)}; "

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import SoftgoldError, StorageError
-from softgold.models.base import Diagnostics, Fit, find_model
+from softgold.models.base import Diagnostics, Fit, Posterior, find_model
 from softgold.output import PathLike, atomic_directory, write_json, write_table
 from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, read_json, unpack_ids, write_arrays
 from softgold.runs.typed import decode
+from softgold.tables.study import are_strangers
 from softgold.tables.votes import VoteTable
 
 __all__ = [
@@ -118,11 +119,20 @@ def save_fit(
     frame = votes.to_frame()
     with atomic_directory(path, force=force, marker=RECORD) as folder:
         write_table(labels.to_frame(), folder / SOFT_LABELS)
-        write_table(posterior.annotators(), folder / ANNOTATORS)
+        write_table(_annotator_table(posterior), folder / ANNOTATORS)
         write_table(frame if votes.weights is None else frame.assign(weight=votes.weights), folder / VOTES)
         write_arrays(folder / POSTERIOR, arrays)
         files = {name: file_digest(folder / name) for name in (SOFT_LABELS, ANNOTATORS, VOTES, POSTERIOR)}
         write_json(_record(fit, samples, source, files), folder / RECORD)
+
+
+def _annotator_table(posterior: Posterior) -> pd.DataFrame:
+    """Return one row per annotator, or one row for all if they are strangers, of whom each gave one vote."""
+    table = posterior.annotators()
+    if not are_strangers(posterior.annotator_ids):
+        return table
+    means = table.drop(columns="annotator").mean().to_frame().T
+    return means.assign(n_votes=table["n_votes"].sum()).assign(annotator="strangers")[table.columns]
 
 
 def _record(fit: Fit, samples: int | None, source: str | None, files: Mapping[str, str]) -> RunRecord:
