@@ -199,11 +199,18 @@ Every value has an interval and a rank.
 ---
 task.table.query("metric == 'soft_auroc'")[["model", "value", "low", "high", "rank"]].sort_values("rank").round(3)
 ---
-Which models change places? Soft metrics have their own scale (1 cannot be reached with uncertain labels): compare the
-order, not the level.
+Soft values have their own scale: 1 cannot be reached when labels are uncertain. `ceiling` is what the soft labels
+themselves score, and `share` how far a model is on the way from chance to there.
 ---
+task.table.query("metric == 'soft_auroc'")[["model", "value", "chance", "ceiling", "share"]].round(3)
+---
+Who leads, and who changes places? Only what the resamples separate is called so.
+---
+from softgold.evaluation.words import both_leads, swap_words
+
 for found in task.comparisons[:2]:
-    print(f"{found.ordinary} -> {found.soft}: R^2 {found.r_squared:.3f}, pairs that swap: {list(found.swapped)}")
+    print(both_leads(found, found.ordinary, found.soft))
+    print(f"R^2 {found.r_squared:.3f}; {swap_words(found, found.ordinary, found.soft)}")
 wide = task.wide()
 figure, axis = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 axis.scatter(wide["auroc"], wide["soft_auroc"], color="#0072b2")

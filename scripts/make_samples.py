@@ -18,8 +18,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "data_samples"
 README = """\
 # A small simulated study
 
-Simulated data: `softgold.simulate(preset="small", seed={seed})`, written by `scripts/make_samples.py`, which reproduces these
-files byte for byte. `softgold simulate --preset small --seed {seed}` draws the same study.
+Simulated data: `softgold.simulate(preset="small", seed={seed})`, written by `scripts/make_samples.py`, which
+reproduces these files byte for byte. `softgold simulate --preset small --seed {seed}` draws the same study.
 
 | file | columns | rows | contents |
 |---|---|---|---|
@@ -29,8 +29,8 @@ The question is binary; {n_positive} of the {n_items} items are positive. Annota
 sigmoid(c_a b_i + d_a + u_i). The appearance b is around +m for positives and -m for negatives, m = sqrt(3); an item
 with the other sign is tricky. u is the item's pull, c the annotator's ability and d the lean.
 
-- **Annotators**: {n_annotators}, of whom {n_random} vote at random and {n_adversarial} adversarially; the busiest gave {most} of the
-  {n_votes} votes, the least busy {least}.
+- **Annotators**: {n_annotators}, of whom {n_random} vote at random and {n_adversarial} adversarially; the busiest gave
+  {most} of the {n_votes} votes, the least busy {least}.
 - **Votes**: {fewest_votes} to {most_votes} per item, {mean_votes:.1f} on average.
 - **Experts**: {n_experts}, on {n_expert_items} items drawn at random. Expert j is wrong with probability
   e_j + (1 - 2 e_j) sigmoid(-k v) with e = {errors} and k = {ability:g}; v is m plus b in the direction of the

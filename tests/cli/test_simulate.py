@@ -65,7 +65,7 @@ def test_one_issue_of_cleanpatrick(cli: Cli, tmp_path: Path) -> None:
 
 
 OWN = {
-    "two-class": {"tricky_spread": 0.9, "pull_scale": 0.3, "lean_mean": -0.2, "lean_spread": 0.4},
+    "two-class": {"tricky_spread": 0.9, "pull_sd": 0.3, "lean_mean": -0.2, "lean_sd": 0.4},
     "glad": {"difficulty_scale": 2.5, "positive_ease": 1.5},
 }
 
@@ -79,7 +79,7 @@ def test_every_setting_has_an_option(cli: Cli, tmp_path: Path, model: str, other
         "n_annotators": 30,
         "prevalence": 0.4,
         "ability_mean": 0.8,
-        "ability_spread": 0.6,
+        "ability_sd": 0.6,
         "adversarial_share": 0.1,
         "random_share": 0.2,
         "votes_per_item": 6.5,

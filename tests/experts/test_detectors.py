@@ -62,7 +62,7 @@ def test_hierarchical_bootstrap_of_the_worked_example(replicates: int, error: fl
 def test_drawing_converges_to_enumerating() -> None:
     plan = PanelAndItems(ExpertPanel.from_matrix(SMALL), "negative")
     settings = Settings(60_000, 0.95, 0, method="sample", workers=1)
-    drawn = resample(plan, ["soft_auroc"], np.array(SMALL_SCORES), None, settings)["soft_auroc"]
+    drawn = resample(plan, [["soft_auroc"]], np.array(SMALL_SCORES), settings)[0]["soft_auroc"]
     assert not drawn.exact
     assert float(drawn.mean) == pytest.approx(0.7954070981210856, abs=0.004)
     assert float(drawn.defined) == pytest.approx(0.8315972222222222, abs=0.005)

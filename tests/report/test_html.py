@@ -253,6 +253,8 @@ def test_a_model_without_values_has_dashes(run: Path) -> None:
     task = opened.evaluation.only
     table = task.table.copy()
     table.loc[table["model"] == "model_1", ["value", "low", "high", "rank"]] = np.nan
-    opened.add(replace(opened.evaluation, tasks=(replace(task, table=table, stability=None),)), force=True)
+    opened.add(
+        replace(opened.evaluation, tasks=(replace(task, table=table, stability=task.stability.iloc[:0]),)), force=True
+    )
     page = render_report(open_run(run))
     assert re.search(r"model_1</td><td class=\"number\" data-order=\"-inf\">–</td>", page)

@@ -10,28 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softgold.agreement.kappa import NO_PAIRS, cohen_kappa, cohen_kappas
+from softgold.agreement.kappa import NO_PAIRS, cohen_kappas
 from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts
-from softgold.agreement.wording import RELIABLE, TENTATIVE, krippendorff_wording, landis_koch
+from softgold.agreement.wording import krippendorff_wording, landis_koch
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import warn
 
 __all__ = [
-    "RELIABLE",
-    "TENTATIVE",
     "Agreement",
     "AlphaInterval",
-    "NominalLabels",
-    "UnitCounts",
     "agreement",
     "alpha_interval",
     "alpha_of_sums",
-    "cohen_kappa",
-    "cohen_kappas",
     "fleiss_kappa",
     "krippendorff_alpha",
-    "krippendorff_wording",
-    "landis_koch",
     "percent_agreement",
 ]
 

@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
     AsJson,
-    DuplicateChoice,
-    Duplicates,
     Force,
-    Format,
-    ItemColumn,
-    Positive,
-    Question,
     Quiet,
     Seed,
-    VoteColumn,
     Votes,
-    Wide,
+    print_data,
     print_json,
     say,
 )
+from softgold.cli.reading import ReadingOptions, with_reading_options
+from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +33,7 @@ MOST_LISTED = 12
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agreement")(agreement)
+    app.command("agreement")(with_reading_options(agreement))
 
 
 def agreement(
@@ -53,14 +47,8 @@ def agreement(
         int, typer.Option("--n-bootstrap", help="Resamples of items for the interval of alpha.")
     ] = 2000,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    *,
+    reading: ReadingOptions,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -76,9 +64,7 @@ def agreement(
 
     if pairs is not None:
         check_target(pairs, force=force)
-    opening = {"format": format, "question": question, "positive": positive}
-    columns = (item_col, annotator_col, vote_col)
-    labels = _read(votes, columns, opening, nominal=nominal, wide=wide, duplicates=duplicates)
+    labels = _read(votes, reading, nominal=nominal)
     if len(labels.rater_ids) < 2:
         raise InputError(f"{votes} has labels from one rater only; agreement needs two")
     result = measure(labels, n_bootstrap=n_bootstrap, level=level, min_shared=min_shared, seed=seed)
@@ -88,36 +74,24 @@ def agreement(
     if as_json:
         print_json(result.to_dict())
     else:
-        typer.echo(_text(result))
+        print_data(printable(_text(result)) + "\n")
 
 
-def _read(
-    source: str,
-    columns: tuple[str | None, str | None, str | None],
-    opening: dict[str, str | None],
-    *,
-    nominal: bool,
-    wide: bool,
-    duplicates: DuplicateChoice,
-) -> NominalLabels:
+def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:
     from softgold.agreement import NominalLabels, read_nominal
-    from softgold.readers import read_experts, read_votes
+    from softgold.readers import read_experts
 
-    item, annotator, vote = columns
-    if not nominal and wide:
-        positive = opening["positive"]
-        votes = read_votes(
-            source, item=item, annotator=annotator, vote=vote, wide=True, duplicates=duplicates, positive=positive
-        )
-        return NominalLabels.from_votes(votes)
+    arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
+    if not nominal and reading.wide:
+        return NominalLabels.from_votes(reading.read_study(source).only)
     if not nominal:
         # Read as experts, so that the annotator column may be called expert.
-        experts = read_experts(source, item=item, annotator=annotator, vote=vote, duplicates=duplicates, **opening)
+        experts = read_experts(source, **arguments)
         say(experts.table.origin, quiet=not experts.table.origin)
         return NominalLabels.from_votes(experts.table)
-    if duplicates not in ("error", "first", "last"):
-        raise UsageError(f"--duplicates {duplicates} does not work with --nominal; use first or last")
-    return read_nominal(source, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates, **opening)
+    if reading.duplicates not in ("error", "first", "last"):
+        raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
+    return read_nominal(source, wide=reading.wide, **arguments)
 
 
 def _text(result: Agreement) -> str:

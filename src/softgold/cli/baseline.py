@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    Duplicates,
     Force,
-    Format,
-    ItemColumn,
-    ItemsTable,
     OptionalOutput,
-    Positive,
-    Question,
     Quiet,
-    TaskColumn,
-    VoteColumn,
     Votes,
-    Wide,
     say,
     write_or_print,
 )
-from softgold.cli.reading import ReadingOptions, study_frame
+from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +29,7 @@ Pair = tuple[float, float]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("baseline")(baseline)
+    app.command("baseline")(with_reading_options(baseline))
 
 
 def baseline(
@@ -60,16 +50,8 @@ def baseline(
         float | None,
         typer.Option("--cut", help="With --scale: add hard labels, 1 above this mean rating."),
     ] = None,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    task_col: TaskColumn = None,
-    items: ItemsTable = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    *,
+    reading: ReadingOptions,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -77,27 +59,18 @@ def baseline(
 
     Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
+    from softgold.models.baselines import Majority, Mean
     from softgold.output import check_target
 
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
-    reading = ReadingOptions(
-        item=item_col,
-        annotator=annotator_col,
-        vote=vote_col,
-        task=task_col,
-        items=items,
-        wide=wide,
-        duplicates=duplicates,
-        format=format,
-        question=question,
-        positive=positive,
-    )
     if scale is not None:
         kind, labels = "single", {"": _rating_labels(votes, reading, scale, cut)}
     else:
-        kind, labels = _vote_labels(votes, reading, method, tie, smoothing, quiet=quiet)
+        aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
+        study = reading.read_study(votes, quiet=quiet)
+        kind, labels = study.kind, {name: aggregator.aggregate(table) for name, table in study.votes.items()}
     write_or_print(study_frame(labels, kind), output, force=force)
     for name, table in labels.items():
         told = f"{table.method}: {len(table):,} items, {table.n_votes.sum():,} votes"
@@ -110,24 +83,13 @@ def _check_options(
     method: Method, tie: Tie | None, smoothing: Pair | None, scale: Pair | None, cut: float | None
 ) -> None:
     if method != "majority" and tie is not None:
-        raise UsageError("--tie goes with --method majority")
+        raise UsageError("--tie needs --method majority")
     if method != "mean" and (smoothing is not None or scale is not None):
-        raise UsageError("--smoothing and --scale go with --method mean")
+        raise UsageError("--smoothing and --scale need --method mean")
     if scale is not None and smoothing is not None:
         raise UsageError("--smoothing works with votes, not with ratings (--scale)")
     if cut is not None and scale is None:
-        raise UsageError("--cut goes with --scale LOW HIGH")
-
-
-def _vote_labels(
-    source: str, reading: ReadingOptions, method: Method, tie: Tie | None, smoothing: Pair | None, *, quiet: bool
-) -> tuple[str, dict[str, SoftLabels]]:
-    """Return the kind of study and the soft labels of each question or class."""
-    from softgold.models.baselines import Majority, Mean
-
-    aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
-    study = reading.read(source, quiet=quiet)
-    return study.kind, {name: aggregator.aggregate(votes) for name, votes in study.votes.items()}
+        raise UsageError("--cut needs --scale LOW HIGH")
 
 
 def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float | None) -> SoftLabels:
@@ -137,9 +99,9 @@ def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float
     ratings = read_ratings(
         source,
         scale=scale,
-        item=reading.item,
-        annotator=reading.annotator,
-        rating=reading.vote,
+        item=reading.item_col,
+        annotator=reading.annotator_col,
+        rating=reading.vote_col,
         wide=reading.wide,
         duplicates=reading.duplicates,
         format=reading.format,

@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from softgold.cli.common import (
-    AnnotatorColumn,
-    AsJson,
-    Duplicates,
-    Format,
-    ItemColumn,
-    ItemsTable,
-    MaxBytes,
-    Positive,
-    Question,
-    TaskColumn,
-    VoteColumn,
-    Votes,
-    Wide,
-    print_data,
-    print_json,
-)
-from softgold.cli.reading import ReadingOptions
+from softgold.cli.common import AsJson, MaxBytes, Votes, print_data, print_json
+from softgold.cli.reading import ReadingOptions, with_reading_options
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("describe")(describe)
+    app.command("describe")(with_reading_options(describe))
 
 
 def describe(
     votes: Votes,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    task_col: TaskColumn = None,
-    items: ItemsTable = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    reading: ReadingOptions,
     max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,27 +25,11 @@ def describe(
 
     Prints counts, votes per item and per annotator, connected components and agreement.
     """
-    reading = ReadingOptions(
-        item=item_col,
-        annotator=annotator_col,
-        vote=vote_col,
-        task=task_col,
-        items=items,
-        wide=wide,
-        duplicates=duplicates,
-        format=format,
-        question=question,
-        positive=positive,
-        max_bytes=max_bytes,
-    )
-    study = reading.read(votes)
+    study = reading.read_study(votes, max_bytes=max_bytes)
     found = {name: table.describe() for name, table in study.votes.items()}
-    if study.kind == "single":
-        if as_json:
-            print_json(found[""])
-        else:
-            print_data(f"{found['']}\n")
-    elif as_json:
-        print_json({study.kind: found})
+    if as_json:
+        print_json(found[""] if study.kind == "single" else {study.kind: found})
+    elif study.kind == "single":
+        print_data(f"{found['']}\n")
     else:
-        print_data("".join(f"{name}\n{description}\n\n" for name, description in found.items()))
+        print_data("\n".join(f"{name}\n{description}\n" for name, description in found.items()))

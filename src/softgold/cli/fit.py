@@ -12,27 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    Anonymous,
     AsJson,
-    Duplicates,
     Force,
-    Format,
-    ItemColumn,
-    ItemsTable,
     MaxBytes,
-    Positive,
-    Question,
     Quiet,
-    TaskColumn,
-    VoteColumn,
     Votes,
-    Wide,
     print_json,
     say,
 )
 from softgold.cli.fit_study import fit_study, study_lines
-from softgold.cli.reading import ReadingOptions
+from softgold.cli.reading import ReadingOptions, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +35,7 @@ CHECKPOINT_SECONDS = 2.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("fit")(fit_command)
+    app.command("fit")(with_reading_options(fit_command))
 
 
 def fit_command(
@@ -98,17 +87,8 @@ def fit_command(
         float | None, typer.Option("--difficulty-scale", help="glad: spread of the difficulties, fixed at this.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    task_col: TaskColumn = None,
-    items: ItemsTable = None,
-    anonymous: Anonymous = False,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    *,
+    reading: ReadingOptions,
     max_bytes: MaxBytes = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -144,21 +124,7 @@ def fit_command(
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
-    reading = ReadingOptions(
-        item=item_col,
-        annotator=annotator_col,
-        vote=vote_col,
-        task=task_col,
-        items=items,
-        wide=wide,
-        duplicates=duplicates,
-        format=format,
-        question=question,
-        positive=positive,
-        anonymous=anonymous,
-        max_bytes=max_bytes,
-    )
-    study = reading.read(votes, quiet=quiet)
+    study = reading.read_study(votes, quiet=quiet, max_bytes=max_bytes)
     if study.kind != "single":
         flags = {"resume": resume, "force": force, "quiet": quiet}
         fits = fit_study(study, chosen, settings, output, samples=samples, source=votes, **flags)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgold.cli.common import (
+    AnnotatorColumn,
     AsJson,
     Force,
     Format,
@@ -16,6 +17,7 @@ from softgold.cli.common import (
     OptionalOutput,
     Question,
     Quiet,
+    VoteColumn,
     print_json,
     say,
     write_or_print,
@@ -39,6 +41,8 @@ def import_command(
     format: Format = None,
     question: Question = None,
     item_col: ItemColumn = None,
+    annotator_col: AnnotatorColumn = None,
+    vote_col: VoteColumn = None,
     gold_out: Annotated[
         Path | None,
         typer.Option("--gold-out", metavar="FILE", help="Write gold labels here, as a table of experts."),
@@ -70,7 +74,14 @@ def import_command(
         if target is not None:
             check_target(target, force=force)
     read = read_export(
-        export, format=format, question=question, item=item_col, keep_names=keep_names, max_bytes=max_bytes
+        export,
+        format=format,
+        question=question,
+        item=item_col,
+        annotator=annotator_col,
+        vote=vote_col,
+        keep_names=keep_names,
+        max_bytes=max_bytes,
     )
     _write(read, output, gold_out, names_out, force=force)
     if as_json:

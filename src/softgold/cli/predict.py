@@ -9,24 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    Duplicates,
     Force,
-    Format,
-    ItemColumn,
-    ItemsTable,
     OptionalOutput,
-    Positive,
-    Question,
     Quiet,
-    TaskColumn,
-    VoteColumn,
     Votes,
-    Wide,
     say,
     write_or_print,
 )
-from softgold.cli.reading import ReadingOptions, study_frame
+from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,23 +29,15 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("predict")(predict)
+    app.command("predict")(with_reading_options(predict))
 
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     votes: Votes,
     output: OptionalOutput = None,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    task_col: TaskColumn = None,
-    items: ItemsTable = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
-    format: Format = None,
-    question: Question = None,
-    positive: Positive = None,
+    *,
+    reading: ReadingOptions,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,19 +51,7 @@ def predict(
     if output is not None:
         check_target(output, force=force)
     posteriors = _posteriors(run)
-    reading = ReadingOptions(
-        item=item_col,
-        annotator=annotator_col,
-        vote=vote_col,
-        task=task_col,
-        items=items,
-        wide=wide,
-        duplicates=duplicates,
-        format=format,
-        question=question,
-        positive=positive,
-    )
-    study = reading.read(votes, quiet=quiet)
+    study = reading.read_study(votes, quiet=quiet)
     tables = _matched(study, posteriors, run)
     labels = {name: posteriors[name].predict(table) for name, table in tables.items()}
     write_or_print(study_frame(labels, study.kind), output, force=force)

@@ -54,17 +54,17 @@ def simulate(
     tricky_spread: Annotated[
         float | None, typer.Option(help="two-class: spread of b within a class; larger makes more items tricky.")
     ] = None,
-    pull_scale: Annotated[
-        float | None, typer.Option(help="two-class: spread of the pull, which shifts all votes on an item.")
+    pull_sd: Annotated[
+        float | None, typer.Option(help="two-class: standard deviation of the pull, which shifts all votes on an item.")
     ] = None,
     difficulty_scale: Annotated[float | None, typer.Option(help="glad: spread of |b|; small is hard.")] = None,
     positive_ease: Annotated[float | None, typer.Option(help="glad: factor on |b| of positive items.")] = None,
     ability_mean: Annotated[float | None, typer.Option(help="Mean ability of helpful annotators.")] = None,
-    ability_spread: Annotated[float | None, typer.Option(help="Standard deviation of abilities.")] = None,
+    ability_sd: Annotated[float | None, typer.Option(help="Standard deviation of abilities.")] = None,
     lean_mean: Annotated[
         float | None, typer.Option(help="two-class: mean lean; above 0, annotators tend to vote yes.")
     ] = None,
-    lean_spread: Annotated[float | None, typer.Option(help="two-class: standard deviation of the leans.")] = None,
+    lean_sd: Annotated[float | None, typer.Option(help="two-class: standard deviation of the leans.")] = None,
     adversarial_share: Annotated[float | None, typer.Option(help="Share of annotators with c < 0.")] = None,
     random_share: Annotated[float | None, typer.Option(help="Share of annotators with c = 0.")] = None,
     votes_per_item: Annotated[float | None, typer.Option(help="Mean number of responses per item.")] = None,
@@ -121,7 +121,7 @@ def _write_segmentation(
 
     others = _changed_settings(context.params).keys() - {"seed"}
     if others or context.params["issue"] is not None or context.params["scale"] != 1:
-        raise UsageError("--preset segmentation takes only --seed and --force; leave out the options about votes")
+        raise UsageError("--preset segmentation has no votes; leave out the options about votes")
     write_toy_study(output, seed=seed, force=force)
     if as_json:
         print_json({"output": output, "cases": len(list(output.glob("*.npz")))})

@@ -86,9 +86,9 @@ def hierarchical_bootstrap(
         [0.7954, 0.8954]
     """
     checked = dict(_checked(detectors, len(panel.item_ids)))
-    settings = Settings(n_bootstrap, level, seed, method="auto", workers=1)
+    settings = Settings(n_bootstrap, level, seed)
     scores = np.column_stack(list(checked.values()))
-    results = resample(PanelAndItems(panel, tie), list(_METRICS), scores, None, settings)
+    (results,) = resample(PanelAndItems(panel, tie), [list(_METRICS)], scores, settings)
     rows = [
         {
             "detector": detector,

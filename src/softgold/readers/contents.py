@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,6 +32,7 @@ __all__ = ["Content", "Member", "open_content"]
 Opener = Callable[[], BinaryIO | Any]
 
 HEAD_BYTES = 1 << 16
+MOST_FILES = 500_000
 UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),
     b"BZh": bz2.BZ2File,
@@ -133,7 +135,10 @@ def _read_interruptibly(stream: Any) -> bytes:
 
 
 def _folder(path: Path, name: str) -> Content:
-    files = [file for file in sorted(path.rglob("*")) if _is_data(file.relative_to(path).as_posix()) and file.is_file()]
+    found = list(islice((file for file in path.rglob("*") if file.is_file()), MOST_FILES + 1))
+    if len(found) > MOST_FILES:
+        raise InputError(f"{name} holds more than {MOST_FILES:,} files; give the folder of the export itself")
+    files = [file for file in sorted(found) if _is_data(file.relative_to(path).as_posix())]
     members = tuple(
         Member(display_name(file.relative_to(path).as_posix()), display_name(file), _opener(file), path=file)
         for file in files

@@ -79,7 +79,7 @@ def _open_duckdb(member: Member, table: str | None) -> Source:
         with duckdb.connect(str(member.path), read_only=True, config={"enable_external_access": "false"}) as connection:
             listing = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
             name = _choose(member, table, [row[0] for row in listing])
-            arrow = connection.execute(f"SELECT * FROM {_quoted(name)}").to_arrow_table()
+            arrow = connection.sql(f"SELECT * FROM {_quoted(name)}").to_arrow_table()
             return ArrowSource(arrow, f"{member.display}::{printable(name)}")
     except duckdb.Error as error:
         raise InputError(f"{member.display} cannot be read as DuckDB: {printable(error)}") from None

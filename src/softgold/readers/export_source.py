@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from softgold.errors import InputError
-from softgold.readers.base import printable
+from softgold.readers.base import Source
 from softgold.readers.exports.base import Export
 from softgold.readers.exports.questions import select_question
 
-__all__ = ["ExportSource", "no_votes"]
+__all__ = ["ExportSource", "no_votes", "origin_of"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,16 @@ class ExportSource:
         ]
 
     def _column(self, texts: Sequence[str], codes: NDArray[np.int32]) -> pa.ChunkedArray:
-        try:
-            words = pa.array(texts, pa.string())
-        except UnicodeEncodeError as error:
-            text = printable(error.object)
-            raise InputError(f"{self.name}: {text!r} is not UTF-8 text; save the file as UTF-8") from None
-        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), words)])
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))])
 
     def where(self, row: int) -> str:
         """Say which answer it is, counted from 1."""
         return f"answer {row + 1}"
+
+
+def origin_of(source: Source) -> str:
+    """Say what export a source is, and what it has; empty for a plain table."""
+    return source.found if isinstance(source, ExportSource) else ""
 
 
 def no_votes(export: Export) -> InputError:

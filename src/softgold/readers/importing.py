@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softgold.errors import InputError
-from softgold.readers.base import Source, printable
+from softgold.readers.base import Source
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
 from softgold.readers.exports.base import Export, ReadOptions
 from softgold.readers.exports.builder import ExportBuilder
@@ -18,6 +18,8 @@ def read_export(
     format: str | None = None,
     question: str | None = None,
     item: str | None = None,
+    annotator: str | None = None,
+    vote: str | None = None,
     keep_names: bool = False,
     max_bytes: int | None = None,
 ) -> Export:
@@ -27,7 +29,9 @@ def read_export(
         source: A path of a file, folder or archive, `-`, or a data frame.
         format: Name of the format (`FORMAT_NAMES`) or "table", where the content does not tell.
         question: The one question to read; all if None.
-        item: Field that names the items, in place of the platform's own id.
+        item: Field that names the items, in place of the platform's own id; in a plain table, the item column.
+        annotator: In a plain table, the column with the annotators.
+        vote: In a plain table, the column with the votes.
         keep_names: Leave e-mail addresses and names of annotators as they are, in place of pseudonyms.
         max_bytes: Most bytes that packed input may unpack to; half of the machine's memory if None.
 
@@ -42,15 +46,12 @@ def read_export(
     """
     options = ReadOptions(item, question, keep_names)
     opened = open_export(source, format=format, options=options, max_bytes=max_bytes)
-    try:
-        return opened if isinstance(opened, Export) else _from_table(opened, options)
-    except UnicodeEncodeError as error:
-        raise InputError(f"{printable(error.object)!r} is not UTF-8 text; save the file as UTF-8") from None
+    return opened if isinstance(opened, Export) else _from_table(opened, options, annotator, vote)
 
 
-def _from_table(table: Source, options: ReadOptions) -> Export:
+def _from_table(table: Source, options: ReadOptions, annotator: str | None, vote: str | None) -> Export:
     items = find_column(table, ITEM, options.item)
-    annotators, votes = find_column(table, ANNOTATOR), find_column(table, VOTE)
+    annotators, votes = find_column(table, ANNOTATOR, annotator), find_column(table, VOTE, vote)
     tasks = find_task(table, items)
     if tasks is None and options.question is not None:
         raise InputError(f"{table.name} has no column 'task' in which to look for question {options.question!r}")
@@ -58,6 +59,6 @@ def _from_table(table: Source, options: ReadOptions) -> Export:
     columns = [column.to_pylist() for column in table.load(positions)]
     questions = columns[3] if tasks is not None else [table.columns[votes]] * len(columns[0])
     builder = ExportBuilder("table", table.name, options)
-    for item, annotator, vote, question in zip(*columns[:3], questions, strict=True):
-        builder.answer(item, annotator, str(question), [vote])
+    for item, who, said, question in zip(*columns[:3], questions, strict=True):
+        builder.answer(item, who, str(question), [said])
     return builder.finish()

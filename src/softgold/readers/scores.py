@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,13 @@ from softgold.tables.scores import Scores
 __all__ = ["read_scores"]
 
 
-def read_scores(source: TableLike, *, item: str | None = None, missing: Literal["error", "keep"] = "error") -> Scores:
+def read_scores(
+    source: TableLike,
+    *,
+    item: str | None = None,
+    missing: Literal["error", "keep"] = "error",
+    ignore: Sequence[str] = (),
+) -> Scores:
     """Read the scores that models gave to items.
 
     Args:
@@ -28,6 +35,7 @@ def read_scores(source: TableLike, *, item: str | None = None, missing: Literal[
             is recognised by the two columns `model` and `score`.
         item: Name of the item column, where it is not one of the common names.
         missing: Whether an empty or absent score is an "error", or is to "keep" as NaN.
+        ignore: Columns of a wide table that are no models, such as the patient of each image.
 
     Example:
         >>> frame = pd.DataFrame({"item": ["x", "y"], "net": [0.9, 0.2], "tree": [0.6, 0.7]})
@@ -40,7 +48,7 @@ def read_scores(source: TableLike, *, item: str | None = None, missing: Literal[
     items = find_column(table, ITEM, item)
     model, score = find_optional(table, MODEL), find_optional(table, SCORE)
     if model is None or score is None:
-        scores, ids = _read_wide(table, items)
+        scores, ids = _read_wide(table, items, ignore)
     else:
         scores, ids = _read_long(table, items, model, score)
     if ids.warning is not None:
@@ -50,8 +58,8 @@ def read_scores(source: TableLike, *, item: str | None = None, missing: Literal[
     return scores
 
 
-def _read_wide(table: Source, items: int) -> tuple[Scores, CodedIds]:
-    positions = [position for position in range(len(table.columns)) if position != items]
+def _read_wide(table: Source, items: int, ignore: Sequence[str]) -> tuple[Scores, CodedIds]:
+    positions = [at for at, name in enumerate(table.columns) if at != items and name not in ignore]
     models = tuple(table.columns[position] for position in positions)
     check_names(table, models, "model")
     columns = table.load([items, *positions])

@@ -16,7 +16,7 @@ from softgold.readers.base import Source, shorten
 from softgold.readers.cells import ABSENT, SPELLINGS, code_ids
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_optional, find_task, listed
 from softgold.readers.counts import has_counts, read_counts
-from softgold.readers.export_source import ExportSource
+from softgold.readers.export_source import ExportSource, origin_of
 from softgold.readers.exports.base import Export, ReadOptions
 from softgold.readers.longform import Entries, clean, read_long
 from softgold.readers.repeats import DuplicateRule
@@ -271,6 +271,7 @@ def _table(entries: Entries, votes: NDArray[np.int8], rows: NDArray[np.bool_], a
         weights=None if entries.weights is None else entries.weights[rows],
         n_abstentions=abstentions,
         notes=entries.notes,
+        origin=origin_of(entries.source),
     )
 
 

@@ -102,8 +102,7 @@ class TextSource:
         """Parse the wanted columns; with a list for refused rows, row by row, so that these have their numbers."""
 
         def refuse(row: arrow_csv.InvalidRow) -> str:
-            if refused is not None:
-                refused.append(row)
+            (refused if refused is not None else []).append(row)
             return "error"
 
         text = pa.dictionary(pa.int32(), pa.string())
@@ -121,7 +120,7 @@ class TextSource:
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.separator,
                 newlines_in_values=b'"' in self.data,
-                invalid_row_handler=refuse,
+                invalid_row_handler=None if refused is None else refuse,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
@@ -129,7 +128,7 @@ class TextSource:
         )
 
     def _parse_error(self, message: str) -> InputError:
-        if "UTF8" in message:
+        if "UTF8" in message or not _is_utf8(self.data):
             return self._encoding_error()
         if "straddl" in message:
             return InputError(f"{self.name} has a row of more than {BLOCK_BYTES} bytes; is a quote left open?")
@@ -161,3 +160,11 @@ class TextSource:
         except (StopIteration, csv.Error, UnicodeDecodeError):
             return f"row {row + 1}"
         return f"row {row + 1} (line {line})"
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -14,7 +14,7 @@ from softgold.errors import InputError, warn
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import SPELLINGS, FloatArray, code_votes, parse_numbers
 from softgold.readers.columns import ANNOTATOR, EXPERT, ITEM, RATING, VOTE, Role, find_column, find_optional
-from softgold.readers.export_source import ExportSource
+from softgold.readers.export_source import ExportSource, origin_of
 from softgold.readers.longform import Entries, clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.repeats import DuplicateRule
 from softgold.readers.sources import TableLike, open_source
@@ -248,7 +248,7 @@ def _vote_table(entries: Entries) -> VoteTable:
         abstained_items=entries.silent_items,
         abstained_annotators=entries.silent_annotators,
         notes=entries.notes,
-        origin=entries.source.found if isinstance(entries.source, ExportSource) else "",
+        origin=origin_of(entries.source),
     )
 
 

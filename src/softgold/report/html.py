@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import reduce
+from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -42,7 +44,7 @@ def write_report(
         opened = open_study(folder) if is_study(folder) else open_run(folder)
         page = render_report(opened, convergence, title=title)
     with atomic_file(target, force=force) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
     return target
 
 
@@ -70,6 +72,7 @@ def render_page(page: Page, *, title: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = template_text("script.js")
     return environment.get_template("report.html").render(
         name=page.name if title is None else title,
         lead=page.lead,
@@ -79,5 +82,6 @@ def render_page(page: Page, *, title: str | None = None) -> str:
         sections=page.sections,
         origin=page.origin,
         style=Markup(template_text("palette.css") + template_text("charts.css") + template_text("style.css")),
-        script=Markup(template_text("script.js")),
+        script=Markup(script),
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from softgold.errors import StorageError
-from softgold.output import to_jsonable
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary
@@ -62,7 +61,7 @@ def _run_sections(run: Run) -> tuple[Section, ...]:
     if run.has("calibration"):
         sections.append(expert_section(run.calibration))
     if run.has("evaluation"):
-        sections.append(model_section(to_jsonable(run.evaluation.to_dict())))
+        sections.append(model_section(run.evaluation))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(next_section(run))
@@ -83,9 +82,9 @@ def _run_tiles(run: Run) -> tuple[Tile, ...]:
     if run.has("calibration"):
         tiles.append(expert_tile(run.calibration))
     if run.has("evaluation"):
-        leading = leading_words(to_jsonable(run.evaluation.to_dict()))
+        leading = leading_words(run.evaluation)
         if leading is not None:
-            tiles.append(Tile(leading[0], "first by soft AUROC", leading[1]))
+            tiles.append(Tile(*leading))
     return tuple(tiles)
 
 

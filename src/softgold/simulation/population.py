@@ -73,12 +73,12 @@ def _draw_kinds(settings: SimulationSettings, rng: np.random.Generator) -> NDArr
 def _draw_helpful(model: VoteModel, size: int, rng: np.random.Generator) -> FloatArray:
     """Draw from N(mean, spread^2) truncated to (0, inf), by inverting its distribution function."""
     uniform = rng.random(size)
-    if model.ability_spread == 0:
+    if model.ability_sd == 0:
         return np.full(size, float(model.ability_mean))
     # The upper tail stays precise both where nearly all of the normal is above 0 and where nearly none is.
-    kept = ndtr(model.ability_mean / model.ability_spread)
+    kept = ndtr(model.ability_mean / model.ability_sd)
     above = -ndtri(kept * np.maximum(uniform, 1e-15))
-    return np.maximum(model.ability_mean + model.ability_spread * above, 1e-12)
+    return np.maximum(model.ability_mean + model.ability_sd * above, 1e-12)
 
 
 def _draw_activity(settings: SimulationSettings, rng: np.random.Generator) -> FloatArray:

@@ -35,14 +35,14 @@ class SimulationSettings:
         prevalence: Share of positive items, exact up to rounding; each class has at least one item.
         tricky_spread: Two-class only: standard deviation of b within a class, in units of its mean; default 0.8.
             A share Phi(-1 / tricky_spread) of the items looks like the other class; 0 for none.
-        pull_scale: Two-class only: standard deviation of the pull u, which shifts all votes on an item; default 0.6.
+        pull_sd: Two-class only: standard deviation of the pull u, which shifts all votes on an item; default 0.6.
         difficulty_scale: Glad only: scale of the half-normal |b|, default 3; a small scale makes hard items.
         positive_ease: Glad only: factor on |b| of positive items, default 1. Above 1, positives are clear and
             negatives doubtful, so that labels cut at p = 0.5 flag too many items.
         ability_mean: Mean of the normal of helpful annotators' abilities c, truncated to c > 0; default 1.
-        ability_spread: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
+        ability_sd: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
         lean_mean: Two-class only: mean of the leans d, default 0; above 0, annotators tend to vote yes.
-        lean_spread: Two-class only: standard deviation of the leans, default 0.5.
+        lean_sd: Two-class only: standard deviation of the leans, default 0.5.
         adversarial_share: Share of annotators with c < 0 (the sign of their ability is flipped).
         random_share: Share of annotators with c = 0, whose votes do not depend on b.
         votes_per_item: Mean number of responses (votes and abstentions) per item; the total is exact up to rounding.
@@ -66,13 +66,13 @@ class SimulationSettings:
     n_annotators: int = 100
     prevalence: float = 0.3
     tricky_spread: float | None = None
-    pull_scale: float | None = None
+    pull_sd: float | None = None
     difficulty_scale: float | None = None
     positive_ease: float | None = None
     ability_mean: float | None = None
-    ability_spread: float | None = None
+    ability_sd: float | None = None
     lean_mean: float | None = None
-    lean_spread: float | None = None
+    lean_sd: float | None = None
     adversarial_share: float = 0.0
     random_share: float = 0.0
     votes_per_item: float = 10.0

@@ -43,21 +43,19 @@ class VoteModel(ABC):
 
     Attributes:
         ability_mean: Mean of the normal of helpful annotators' abilities, truncated to positive values.
-        ability_spread: Standard deviation of that normal.
+        ability_sd: Standard deviation of that normal.
         expert_insight: How much clearer each item is to an expert than to the crowd.
     """
 
     ability_mean: float = 1.0
-    ability_spread: float = 1.0
+    ability_sd: float = 1.0
     expert_insight: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("ability_mean", "ability_spread"):
+        for name in ("ability_mean", "ability_sd"):
             check_in_range(getattr(self, name), 0, LARGEST, name)
-        if self.ability_mean == self.ability_spread == 0:
-            raise UsageError(
-                "ability_mean and ability_spread must not both be 0; use random_share for random annotators"
-            )
+        if self.ability_mean == self.ability_sd == 0:
+            raise UsageError("ability_mean and ability_sd must not both be 0; use random_share for random annotators")
 
     @abstractmethod
     def draw_items(self, positive: BoolArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -85,21 +83,21 @@ class TwoClassModel(VoteModel):
 
     Attributes:
         tricky_spread: rho, the standard deviation of b within a class in units of m; 0 for no tricky items.
-        pull_scale: Standard deviation of the pull u, which shifts all votes on an item.
+        pull_sd: Standard deviation of the pull u, which shifts all votes on an item.
         lean_mean: Mean of the leans d; an annotator with d > 0 tends to vote yes.
-        lean_spread: Standard deviation of the leans.
+        lean_sd: Standard deviation of the leans.
     """
 
-    ability_spread: float = 0.7
+    ability_sd: float = 0.7
     tricky_spread: float = 0.8
-    pull_scale: float = 0.6
+    pull_sd: float = 0.6
     lean_mean: float = 0.0
-    lean_spread: float = 0.5
+    lean_sd: float = 0.5
     expert_insight: ClassVar[float] = TYPICAL
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tricky_spread", "pull_scale", "lean_spread"):
+        for name in ("tricky_spread", "pull_sd", "lean_sd"):
             check_in_range(getattr(self, name), 0, LARGEST, name)
         check_in_range(self.lean_mean, -LARGEST, LARGEST, "lean_mean")
 
@@ -107,16 +105,16 @@ class TwoClassModel(VoteModel):
         """Draw b around m or -m, and the pulls."""
         centre = np.where(positive, TYPICAL, -TYPICAL)
         difficulty = centre + self.tricky_spread * TYPICAL * rng.standard_normal(len(positive))
-        return difficulty, self.pull_scale * rng.standard_normal(len(positive))
+        return difficulty, self.pull_sd * rng.standard_normal(len(positive))
 
     def draw_leans(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw normal leans."""
-        return self.lean_mean + self.lean_spread * rng.standard_normal(size)
+        return self.lean_mean + self.lean_sd * rng.standard_normal(size)
 
     def yes_rate(self, ability: FloatArray, lean: FloatArray, *, positive: bool) -> FloatArray:
         """Return E sigmoid(c b + d + u), where c b + d + u is normal given the class."""
         mean = ability * (TYPICAL if positive else -TYPICAL) + lean
-        spread = np.hypot(ability * self.tricky_spread * TYPICAL, self.pull_scale)
+        spread = np.hypot(ability * self.tricky_spread * TYPICAL, self.pull_sd)
         return _mean_chance(mean, spread, start=-NORMAL_END)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from softgold.agreement.nominal import NominalLabels, krippendorff_alpha
+from softgold.agreement import NominalLabels, krippendorff_alpha
 from softgold.errors import InputError, UsageError
 from softgold.imaging.detection.agreement import FILLER, IOU_THRESHOLDS, detection_alpha, link_units, unit_labels
 from softgold.imaging.detection.boxes import DetectionTable, box_iou, find_overlaps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,13 +11,12 @@ from hashlib import sha256
 import numpy as np
 
 from softgold.errors import InputError
-from softgold.readers.base import shorten
+from softgold.readers.base import printable, shorten
 from softgold.readers.exports.base import Export, GoldLabel, ReadOptions
 from softgold.readers.exports.questions import no_such_question, without_free_texts
 
 __all__ = ["ExportBuilder", "pseudonyms_for", "text_of"]
 
-MAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 LARGEST_WHOLE = 2**63
 PREFIX = "annotator_"
 NAMELESS = "unknown"
@@ -139,8 +137,23 @@ class ExportBuilder:
             whole_items=self._whole_items and bool(items),
             pseudonyms=replaced,
         )
-        chosen = self.options.question is not None
-        return export if chosen or not self._guess_texts else without_free_texts(export)
+        if self._guess_texts and self.options.question is None:
+            export = without_free_texts(export)
+        _refuse_broken_text(export)
+        return export
+
+
+def _refuse_broken_text(export: Export) -> None:
+    """Raise where a text that is used was not UTF-8 in the file, or is half of a character in its JSON."""
+    gold = [text for label in export.gold for text in (label.item, label.question, label.value)]
+    for texts in (export.items, export.annotators, export.questions, export.values, gold):
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            bad = next(text for text in texts if not text.isascii() and text.encode("utf-8", "ignore").decode() != text)
+            raise InputError(
+                f"{export.name}: {printable(bad, 80)!r} is not UTF-8 text; save the file as UTF-8"
+            ) from None
 
 
 def pseudonyms_for(names: Iterable[str], named: bool) -> Mapping[str, str]:
@@ -158,6 +171,6 @@ def pseudonyms_for(names: Iterable[str], named: bool) -> Mapping[str, str]:
 
 
 def _is_personal(name: str, named: bool) -> bool:
-    if MAIL_ADDRESS.search(name):
+    if "@" in name.strip("@"):  # a mail address
         return True
     return named and name != NAMELESS and not name.isdigit() and not name.startswith(PREFIX)

@@ -22,6 +22,7 @@ __all__ = ["FORMAT"]
 
 QUESTION = "tag"
 JOB_KEYS = {"id", "task_id", "type", "state"}
+ANNOTATION_KEYS = {"tags", "shapes", "tracks", "version"}
 NOT_VOTES = {"new": "drafts", "rejected": "rejected"}
 
 
@@ -35,7 +36,9 @@ class Parts:
 
 
 def _recognise(files: Sequence[Glimpse]) -> bool:
-    return cvat_xml.recognise(files) or any(_is_job(file.first) or _is_annotations(file.first) for file in files)
+    if cvat_xml.recognise(files):
+        return True
+    return any(_is_job(file.first) or _is_annotations(file.first) or _is_one_job(file.first) for file in files)
 
 
 def _is_job(record: dict[str, Any]) -> bool:
@@ -50,6 +53,11 @@ def _is_job_page(record: dict[str, Any]) -> bool:
 def _is_annotations(record: dict[str, Any]) -> bool:
     jobs = as_dict(record.get("job"))
     return bool(jobs) and all({"tags", "shapes"} <= as_dict(value).keys() for value in list(jobs.values())[:5])
+
+
+def _is_one_job(record: dict[str, Any]) -> bool:
+    """Say whether it is what the API gives for one job, whose number is the name of the file then."""
+    return record.keys() >= ANNOTATION_KEYS
 
 
 def _read(content: Content, options: ReadOptions) -> Export:
@@ -78,6 +86,8 @@ def _parts(content: Content) -> Parts:
                 parts.jobs[str(record["id"])] = record
             elif _is_annotations(record):
                 parts.annotations.update({number: as_dict(value) for number, value in record["job"].items()})
+            elif _is_one_job(record):
+                parts.annotations[member.stem.removeprefix("job_")] = record
             elif {"id", "name", "color"} <= record.keys():
                 parts.labels[str(record["id"])] = str(record["name"])
     return parts
@@ -108,10 +118,10 @@ def _read_job(
     if kind is not None and not is_gold:
         builder.counts[kind] += len(tags)
         return
-    frames: dict[object, list[object]] = {}
+    frames: dict[str, list[object]] = {}
     for tag in tags:
         label = str(tag.get("label_id"))
-        frames.setdefault(tag.get("frame"), []).append(labels.get(label, label))
+        frames.setdefault(str(tag.get("frame")), []).append(labels.get(label, label))
     for frame, values in frames.items():
         item = f"{job.get('task_id', 'task')}/{frame}"
         if is_gold:

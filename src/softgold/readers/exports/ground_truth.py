@@ -41,7 +41,7 @@ def _is_manifest(record: dict[str, Any]) -> bool:
     if "datasetObjectId" in record and {"annotations", "consolidatedAnnotation"} & record.keys():
         return True
     job = any(name.endswith(METADATA) and "job-name" in as_dict(value) for name, value in record.items())
-    return any(name in record for name in SOURCES) and (job or bool(list(_all_workers(record))))
+    return (job and any(name in record for name in SOURCES)) or any(_all_workers(record))
 
 
 def _read(content: Content, options: ReadOptions) -> Export:

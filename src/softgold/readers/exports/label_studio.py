@@ -118,7 +118,7 @@ def _answers(builder: ExportBuilder, annotation: dict[str, Any]) -> dict[str, li
     """Return the values by question; what is drawn or written is counted."""
     answers: dict[str, list[object]] = {}
     for result in _results(annotation.get("result")):
-        kind, value = result.get("type"), as_dict(result.get("value"))
+        kind, value = str(result.get("type")), as_dict(result.get("value"))
         if kind in CHOICES and not PLACES & value.keys():
             answers.setdefault(_question(result, kind), []).extend(_values(kind, value))
         elif kind in TEXTS:

@@ -24,7 +24,9 @@ def _is_answers(file: Glimpse) -> bool:
 
 
 def _is_task(task: Any) -> bool:
-    return isinstance(task, dict) and all(
+    if not isinstance(task, dict) or {"annotations", "annotators"} <= task.keys():
+        return False
+    return all(
         isinstance(label, int | str) and not isinstance(label, bool) and len(str(worker)) < 200
         for worker, label in task.items()
     )

@@ -30,7 +30,7 @@ def _read(content: Content, options: ReadOptions) -> Export:
 
 
 def _read_record(builder: ExportBuilder, record: dict[str, Any], where: str) -> None:
-    answer = record.get("answer")
+    answer = text_of(record.get("answer"))
     if answer not in {"accept", "reject"}:
         builder.counts["skipped"] += 1
         return

@@ -57,16 +57,18 @@ def _rows(export: Export, keep: NDArray[np.bool_]) -> Export:
     item_codes, items = _used(export.item_codes[keep], export.items)
     annotator_codes, annotators = _used(export.annotator_codes[keep], export.annotators)
     question_codes, questions = _used(export.question_codes[keep], export.questions)
+    value_codes, values = _used(export.value_codes[keep], export.values)
     answers = export.answer_codes[keep]
     return replace(
         export,
         items=items,
         annotators=annotators,
         questions=questions,
+        values=values,
         item_codes=item_codes,
         annotator_codes=annotator_codes,
         question_codes=question_codes,
-        value_codes=export.value_codes[keep],
+        value_codes=value_codes,
         answer_codes=np.unique(answers, return_inverse=True)[1].astype(np.int32),
     )
 
@@ -144,6 +146,8 @@ def vote_frame(export: Export) -> pd.DataFrame:
 
     A question with several choices per answer becomes one task of yes and no per choice.
     """
+    if not export.n_answers:
+        return _frame(export).drop(columns="task")
     parts: list[Export] = []
     for question in export.questions:
         alone = _rows(export, export.question_codes == export.questions.index(question))

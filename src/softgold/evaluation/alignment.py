@@ -1,4 +1,4 @@
-"""The edge of an evaluation: soft labels, hard labels, scores and tasks brought to one order, or a sentence why not."""
+"""Align the input of an evaluation: soft labels, hard labels, scores, tasks and groups in one order of items."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from softgold.checks import check_choice
 from softgold.errors import InputError
 from softgold.evaluation.labels import GivenLabels, HardLabels, hard_labels, soft_values
+from softgold.evaluation.result import Notice
 from softgold.readers.base import shorten
 from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["Intake", "Missing", "TaskData", "Tasks", "take_in"]
+__all__ = ["Aligned", "ByItem", "Missing", "TaskData", "align"]
 
 FloatArray = NDArray[np.float64]
 Missing = Literal["error", "drop"]
-Tasks = pd.Series | Mapping[str, str] | None
+ByItem = pd.Series | Mapping[str, str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class TaskData:
         scores: Scores of K models, shape (n, K).
         n_votes: Votes of each item, shape (n,); 0 where unknown.
         n_positive: Positive votes, shape (n,).
+        groups: Number of the group of each item, counted over all tasks, shape (n,); every item by itself without
+            groups.
         n_dropped: Items of the task that were left out, because a model has no score for them.
     """
 
@@ -45,6 +48,7 @@ class TaskData:
     scores: FloatArray
     n_votes: NDArray[np.int64]
     n_positive: FloatArray
+    groups: NDArray[np.intp]
     n_dropped: int
 
     def __len__(self) -> int:
@@ -52,56 +56,86 @@ class TaskData:
 
 
 @dataclass(frozen=True, eq=False)
-class Intake:
-    """All tasks, the names of the models, where the hard labels come from, and what had to be left out."""
+class Aligned:
+    """The input of an evaluation in one order of items.
+
+    Attributes:
+        tasks: All tasks that have a scored item.
+        models: Names of the models.
+        hard: Where the hard labels come from, in words.
+        group_name: What the groups are; empty where single items are redrawn.
+        n_groups: Number of groups over all tasks; 0 where every task redraws its items by itself.
+        notices: What was left out.
+    """
 
     tasks: tuple[TaskData, ...]
     models: tuple[str, ...]
     hard: str
-    notes: tuple[str, ...]
+    group_name: str
+    n_groups: int
+    notices: tuple[Notice, ...]
 
 
-def take_in(
+def align(
     soft_labels: SoftLabels,
     scores: Scores,
     *,
     soft: str,
     labels: GivenLabels,
-    tasks: Tasks,
+    tasks: ByItem,
+    groups: ByItem,
     missing: Missing,
     ignore_unknown: bool,
-) -> Intake:
+) -> Aligned:
     """Check everything and cut it into tasks; arguments as in `evaluate`."""
     check_choice(missing, ("error", "drop"), "missing")
     if soft_labels.item_ids.has_duplicates:
         repeated = soft_labels.item_ids[soft_labels.item_ids.duplicated()][0]
-        raise InputError(f"the item {shorten(repeated)} is in the soft labels twice")
+        raise InputError(f"the item {shorten(repeated)} is duplicated in the soft labels")
     _check_scores(scores)
-    notes: list[str] = []
-    position = _known(soft_labels, scores, ignore_unknown, notes)
+    notices: list[Notice] = []
+    position = _known(soft_labels, scores, ignore_unknown, notices)
     values = np.full((len(soft_labels), len(scores.models)), np.nan)
     values[position[position >= 0]] = scores.values[position >= 0]
-    used = _scored(values, soft_labels, missing, notes)
+    used = _scored(values, soft_labels, missing, notices)
     hard, target = hard_labels(soft_labels, labels), soft_values(soft_labels, labels, soft)
     _check_targets(soft_labels, used, target, hard, soft)
-    groups = _groups(soft_labels, used, tasks, notes)
-    cut = tuple(_task(name, members, used, soft_labels, values, target, hard) for name, members in groups)
-    for task in cut:
+    codes, n_groups = _group_codes(soft_labels, used, groups)
+    cut = tuple(
+        TaskData(
+            name=name,
+            soft=target[kept],
+            hard=hard.values[kept],
+            scores=values[kept],
+            n_votes=soft_labels.n_votes[kept],
+            n_positive=soft_labels.n_positive[kept],
+            groups=codes[kept] if n_groups else np.arange(int(kept.sum())),
+            n_dropped=int((members & ~used).sum()),
+        )
+        for name, members in _tasks(soft_labels, used, tasks, notices)
+        for kept in [members & used]
+    )
+    _check_sizes(cut)
+    name = "" if groups is None else str(getattr(groups, "name", None) or "group")
+    return Aligned(cut, scores.models, hard.source, name, n_groups, tuple(notices))
+
+
+def _check_sizes(tasks: tuple[TaskData, ...]) -> None:
+    for task in tasks:
         if len(task) < 2:
             where = "" if task.name is None else f" in task {shorten(task.name)}"
             raise InputError(f"an evaluation needs at least two items with a score, got {len(task)}{where}")
-    return Intake(cut, scores.models, hard.source, tuple(notes))
 
 
 def _check_scores(scores: Scores) -> None:
     if not scores.models:
-        raise InputError("the scores have no model: one column a model is needed beside the item")
+        raise InputError("the scores have no model: one column per model is needed beside the item")
     twice = pd.Series(scores.models).duplicated()
     if twice.any():
-        raise InputError(f"the model {shorten(scores.models[int(twice.argmax())])} is in the scores twice")
+        raise InputError(f"the model {shorten(scores.models[int(twice.argmax())])} is duplicated in the scores")
     if scores.item_ids.has_duplicates:
         repeated = scores.item_ids[scores.item_ids.duplicated()][0]
-        raise InputError(f"the item {shorten(repeated)} is in the scores twice")
+        raise InputError(f"the item {shorten(repeated)} is duplicated in the scores")
     infinite = np.isinf(scores.values)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -111,7 +145,7 @@ def _check_scores(scores: Scores) -> None:
         )
 
 
-def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notes: list[str]) -> NDArray[np.intp]:
+def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notices: list[Notice]) -> NDArray[np.intp]:
     """Return the place of each scored item among the soft labels, -1 for one that has none."""
     position: NDArray[np.intp] = soft_labels.item_ids.get_indexer(scores.item_ids)
     strangers = position < 0
@@ -126,11 +160,11 @@ def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notes:
     sentence = f"{count} of {len(scores)} scored items have no soft label, the first is {first}"
     if not ignore_unknown:
         raise InputError(f"{sentence}; leave them out of the scores, or give --ignore-unknown (ignore_unknown=True)")
-    notes.append(f"{sentence}; they were left out")
+    notices.append(Notice("items", f"{sentence}; they were left out"))
     return position
 
 
-def _scored(values: FloatArray, soft_labels: SoftLabels, missing: Missing, notes: list[str]) -> NDArray[np.bool_]:
+def _scored(values: FloatArray, soft_labels: SoftLabels, missing: Missing, notices: list[Notice]) -> NDArray[np.bool_]:
     """Return which items have a score of every model."""
     gaps = np.isnan(values)
     lacking = np.asarray(gaps.any(axis=1))
@@ -146,7 +180,7 @@ def _scored(values: FloatArray, soft_labels: SoftLabels, missing: Missing, notes
         raise InputError(f"{sentence}; complete the scores, or give --missing drop (missing='drop') to leave them out")
     if lacking.all():
         raise InputError(f"{sentence}; no item is left to judge the models on")
-    notes.append(f"{sentence}; they were left out for all models")
+    notices.append(Notice("items", f"{sentence}; they were left out for all models"))
     return np.asarray(~lacking)
 
 
@@ -163,44 +197,44 @@ def _check_targets(
             raise InputError(f"{int(bad.sum())} scored items have no {what}, the first is {first}; {hint}")
 
 
-def _groups(
-    soft_labels: SoftLabels, used: NDArray[np.bool_], tasks: Tasks, notes: list[str]
+def _tasks(
+    soft_labels: SoftLabels, used: NDArray[np.bool_], tasks: ByItem, notices: list[Notice]
 ) -> list[tuple[str | None, NDArray[np.bool_]]]:
     """Return the tasks in order of appearance, each with the items that belong to it, scored or not."""
     if tasks is None:
         return [(None, np.ones(len(soft_labels), dtype=bool))]
-    by_item = pd.Series(tasks)
-    if by_item.index.has_duplicates:
-        raise InputError(f"item {shorten(by_item.index[by_item.index.duplicated()][0])} has two tasks")
-    of_item = by_item.reindex(soft_labels.item_ids)
-    homeless = of_item.isna().to_numpy() & used
-    if homeless.any():
-        first = shorten(soft_labels.item_ids[int(homeless.argmax())])
-        raise InputError(f"{int(homeless.sum())} scored items have no task, the first is {first}")
-    codes, names = pd.factorize(of_item)
-    groups = [(str(name), codes == code) for code, name in enumerate(names)]
-    empty = [name for name, members in groups if not (members & used).any()]
+    codes, names = pd.factorize(_by_item(soft_labels, used, tasks, "task"))
+    found = [(str(name), codes == code) for code, name in enumerate(names)]
+    empty = [name for name, members in found if not (members & used).any()]
     if empty:
-        notes.append(f"{len(empty)} of {len(groups)} tasks have no scored item and were left out: {', '.join(empty)}")
-    return [(name, members) for name, members in groups if (members & used).any()]
+        text = f"{len(empty)} of {len(found)} tasks have no scored item and were left out: {', '.join(empty)}"
+        notices.append(Notice("items", text))
+    return [(name, members) for name, members in found if (members & used).any()]
 
 
-def _task(
-    name: str | None,
-    members: NDArray[np.bool_],
-    used: NDArray[np.bool_],
-    soft_labels: SoftLabels,
-    values: FloatArray,
-    target: FloatArray,
-    hard: HardLabels,
-) -> TaskData:
-    kept = members & used
-    return TaskData(
-        name=name,
-        soft=target[kept],
-        hard=hard.values[kept],
-        scores=values[kept],
-        n_votes=soft_labels.n_votes[kept],
-        n_positive=soft_labels.n_positive[kept],
-        n_dropped=int((members & ~used).sum()),
-    )
+def _group_codes(soft_labels: SoftLabels, used: NDArray[np.bool_], groups: ByItem) -> tuple[NDArray[np.intp], int]:
+    """Return the number of the group of each item, -1 for an item that is not used, and how many groups there are."""
+    if groups is None:
+        return np.arange(len(soft_labels)), 0
+    names = _by_item(soft_labels, used, groups, "group")
+    codes, found = pd.factorize(names.where(used))
+    if len(found) < 2:
+        raise InputError(
+            f"all {int(used.sum())} scored items belong to one group, {shorten(found[0])}: nothing to redraw"
+        )
+    return codes, len(found)
+
+
+def _by_item(
+    soft_labels: SoftLabels, used: NDArray[np.bool_], given: pd.Series | Mapping[str, str], what: str
+) -> pd.Series:
+    """Return the task or group of every item; one that is used must have one."""
+    by_item = pd.Series(given)
+    if by_item.index.has_duplicates:
+        raise InputError(f"item {shorten(by_item.index[by_item.index.duplicated()][0])} has two {what}s")
+    of_item = by_item.reindex(soft_labels.item_ids)
+    lacking = of_item.isna().to_numpy() & used
+    if lacking.any():
+        first = shorten(soft_labels.item_ids[int(lacking.argmax())])
+        raise InputError(f"{int(lacking.sum())} scored items have no {what}, the first is {first}")
+    return of_item
