@@ -11,6 +11,7 @@ export RUFF_CACHE_DIR := $(CACHE)/ruff
 export MYPY_CACHE_DIR := $(CACHE)/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
 export PYTHONPYCACHEPREFIX := $(CACHE)/pycache
+export PYTHONDONTWRITEBYTECODE :=
 export PYTEST_DEBUG_TEMPROOT := $(CACHE)/pytest-tmp
 export MPLCONFIGDIR := $(CACHE)/matplotlib
 export IPYTHONDIR := $(CACHE)/ipython

@@ -1,9 +1,8 @@
-"""Re-make the tables of docs/calibration.md from the public vote tables.
+"""Put the measured tables into docs/calibration.md; the text around them is left alone.
 
-The tables stand between marks in the page; the text around them is left alone. The study on simulated data takes
-longer and comes from the file that `scripts/bench/calibration.py --json FILE` writes:
-
-    python scripts/make_calibration_page.py DATA [--bench FILE] [--page docs/calibration.md]
+python scripts/bench/experts.py DATA --json experts.json
+python scripts/bench/calibration.py --json simulated.json
+python scripts/make_calibration_page.py --experts experts.json --simulated simulated.json
 """
 
 from __future__ import annotations
@@ -11,193 +10,123 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softgold.errors import SoftgoldWarning
-from softgold.experts import Calibration, calibrate
-from softgold.readers import read_experts, read_votes
-from softgold.tables.experts import ExpertLabels
-from softgold.tables.soft_labels import SoftLabels
-from softgold.tables.votes import VoteTable
+RULES = ("map", "bins", "changepoint", "largest_jump", "onset", "f1", "youden")
+LOSSES = ("log loss of p", "log loss of p_calibrated")
+AT = 100
 
-RULES = ("changepoint", "largest_jump", "onset", "f1", "youden")
-SPLITS = 10
+Rows = list[dict[str, Any]]
 
 
-def soft_labels_of(votes: VoteTable) -> SoftLabels:
-    """Fit the model, with the deterministic engine."""
-    from softgold.models.base import fit
-
-    return fit(votes, engine="coordinate").posterior.soft_labels()
-
-
-def read_finding(folder: Path, finding: str, items: pd.DataFrame) -> tuple[SoftLabels, ExpertLabels]:
-    """Return the soft labels of three radiologists and the labels of five others, for one finding."""
-    chosen = set(items.loc[items["task"] == finding, "item"])
-    frames = [pd.read_csv(folder / name, dtype=str) for name in ("votes.csv", "experts.csv")]
-    votes, experts = (frame[frame["item"].isin(chosen)] for frame in frames)
-    return soft_labels_of(read_votes(votes)), read_experts(experts)
-
-
-def read_relations(folder: Path) -> tuple[SoftLabels, ExpertLabels]:
-    """Return the soft labels of the crowd and the labels of the expert."""
-    votes = read_votes(folder / "votes.csv", duplicates="first")
-    return soft_labels_of(votes), read_experts(folder / "truth.csv")
-
-
-def result_row(result: Calibration) -> dict[str, str]:
-    """Return the figures that the tables share."""
-    both, fitted = result.interval("both"), result.soft_map.fit
-    losses = (
-        (f"{fitted.log_loss_before:.3f}", f"{fitted.log_loss_after[fitted.name]:.3f} ({fitted.name})")
-        if fitted
-        else ("-", "too few labels")
-    )
-    return {
-        "expert positives": f"{int(result.bins['positives'].sum())} of {int(result.bins['labelled'].sum())}",
-        "alpha": f"{result.agreement.alpha:.2f}" if result.agreement else "one expert",
-        "t": f"{result.threshold:.3f}",
-        "interval over panels": _interval(result.interval("panel").low, result.interval("panel").high),
-        "over both": _interval(both.low, both.high),
-        "positives at 0.5": str(result.before.positives),
-        "at t": str(result.after.positives),
-        "agreement at 0.5": f"{result.before.agreement:.3f}",
-        "agreement at t": f"{result.after.agreement:.3f}",
-        "log loss of p": losses[0],
-        "of p_calibrated": losses[1],
-    }
-
-
-def held_out(soft_labels: SoftLabels, experts: ExpertLabels, name: str) -> dict[str, object]:
-    """Calibrate on a random half of the expert-labelled items and judge on the other half, several times."""
-    majority = _majority(experts)
-    rows = []
-    for split in range(SPLITS):
-        chosen = np.random.default_rng(split).permutation(len(majority)) < len(majority) // 2
-        seen, unseen = _only(experts, majority.index[chosen]), majority[~chosen]
-        results = {rule: calibrate(soft_labels, seen, rule=rule, replicates=2, seed=split) for rule in RULES}
-        judged = {rule: _judged(result, unseen) for rule, result in results.items()}
-        accuracy = {rule: values["t"] for rule, values in judged.items()}
-        rows.append({**judged["changepoint"], **accuracy})
-    table = pd.DataFrame(rows)
-    means, mapped = table.mean(), table[table["p_calibrated"].notna()]
-    return {
-        "data": name,
-        "accuracy at 0.5": _three(means["half"]),
-        **{rule: _three(means[rule]) for rule in RULES},
-        "p_calibrated >= 0.5": _three(mapped["mapped"].mean()),
-        "log loss of p": _three(mapped["p"].mean()),
-        "of p_calibrated": _three(mapped["p_calibrated"].mean()),
-        "splits with enough labels": len(mapped),
-    }
-
-
-def mean_row(rows: list[dict[str, object]]) -> dict[str, object]:
-    """Return the mean of held-out accuracies and losses over the rows that have a map, so that all columns compare."""
+def budget_table(rows: Rows) -> Rows:
+    """Return one row per sheet and budget: means over the tables of their means over draws."""
     frame = pd.DataFrame(rows)
-    mapped = frame[frame["of p_calibrated"] != "-"]
-    numbers = mapped.drop(columns=["data", "splits with enough labels"]).astype(float)
-    means = {str(name): _three(value) for name, value in numbers.mean().items()}
-    return {"data": f"mean of the {len(mapped)} with a map", **means, "splits with enough labels": ""}
+    per_table = frame.groupby(["sheet", "budget", "data"]).mean(numeric_only=True)
+    return [
+        {
+            "sheet": sheet,
+            "labels": budget,
+            "tables": len(part),
+            "accuracy at 0.5": _three(part["0.5"].mean()),
+            **{rule: _three(part[rule].mean()) for rule in RULES},
+            "log loss of p": _three(part[LOSSES[0]].mean()),
+            "of p_calibrated": _three(part[LOSSES[1]].mean()),
+        }
+        for (sheet, budget), part in per_table.groupby(level=["sheet", "budget"])
+    ]
 
 
-def _three(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.3f}"
+def data_table(rows: Rows) -> Rows:
+    """Return one row per data set with our sheet of 100 labels."""
+    frame = pd.DataFrame(rows)
+    chosen = frame[(frame["sheet"] == "neyman") & (frame["budget"] == AT)]
+    means = chosen.groupby("data", sort=False).mean(numeric_only=True)
+    return [
+        {
+            "data": name,
+            "items": f"{row['items']:,.0f}",
+            "accuracy at 0.5": _three(row["0.5"]),
+            "map": _three(row["map"]),
+            "gain": _three(row["map"] - row["0.5"]),
+            "log loss of p": _three(row[LOSSES[0]]),
+            "of p_calibrated": _three(row[LOSSES[1]]),
+        }
+        for name, row in means.iterrows()
+    ]
 
 
-def _majority(experts: ExpertLabels) -> pd.Series:
-    table = experts.table
-    return pd.Series((table.item_shares > 0.5).astype(int), index=table.item_ids)
+def finding_table(rows: Rows) -> Rows:
+    """Return one row per finding, and their mean."""
+    means = pd.DataFrame(rows).groupby("data", sort=False).mean(numeric_only=True)
+    means.loc["mean"] = means.mean()
+    return [
+        {
+            "finding": name,
+            "accuracy at 0.5": _three(row["0.5"]),
+            **{rule: _three(row[rule]) for rule in RULES},
+            "log loss of p": _three(row[LOSSES[0]]),
+            "of p_calibrated": _three(row[LOSSES[1]]),
+        }
+        for name, row in means.iterrows()
+    ]
 
 
-def _only(experts: ExpertLabels, items: pd.Index) -> ExpertLabels:
-    frame = experts.table.to_frame()
-    return read_experts(frame[frame["item"].isin(items)])
+def prior_table(rows: Rows) -> Rows:
+    """Return the change of the log loss by the map, one row per prior, means over tables."""
+    frame = pd.DataFrame(rows)
+    frame[["sd of a", "sd of log s"]] = frame.pop("prior").tolist()
+    means = frame.groupby(["sd of a", "sd of log s", "budget", "data"])["change"].mean()
+    wide = means.groupby(level=[0, 1, 2]).mean().unstack()
+    return [
+        {"sd of a": prior[0], "sd of log s": prior[1], **{f"{n} labels": f"{row[n]:+.4f}" for n in wide.columns}}
+        for prior, row in wide.iterrows()
+    ]
 
 
-def _judged(result: Calibration, truth: pd.Series) -> dict[str, float]:
-    released = result.labels.to_frame().set_index("item").loc[truth.index]
-    return {
-        "half": float(((released["p"] >= 0.5) == truth).mean()),
-        "t": float((released["label"] == truth).mean()),
-        "mapped": float(((released["p_calibrated"] >= 0.5) == truth).mean()),
-        "p": _log_loss(released["p"], truth),
-        "p_calibrated": _log_loss(released["p_calibrated"], truth),
-    }
+def map_table(rows: Rows) -> Rows:
+    """Return how far the maps of all labels are from the identity."""
+    frame = pd.DataFrame(rows)
+    size = np.sqrt((frame[["a", "log_s"]] ** 2).mean())
+    return [
+        {
+            "maps fitted to all labels": len(frame),
+            "root mean square of a": f"{size['a']:.2f}",
+            "of log s": f"{size['log_s']:.2f}",
+        }
+    ]
 
 
-def _log_loss(p: pd.Series, truth: pd.Series) -> float:
-    inside = p.clip(1e-6, 1 - 1e-6).to_numpy()
-    return float(-np.mean(np.where(truth == 1, np.log(inside), np.log1p(-inside))))
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{low:.3f}" if low == high else f"{low:.3f} - {high:.3f}"
-
-
-def chexpert_tables(folder: Path) -> dict[str, list[dict[str, object]]]:
-    """Calibrate one finding after the other."""
-    items = pd.read_csv(folder / "items.csv", dtype=str)
-    table, halves = [], []
-    for finding in items["task"].unique():
-        soft_labels, experts = read_finding(folder, finding, items)
-        table.append({"finding": finding, **result_row(calibrate(soft_labels, experts))})
-        halves.append(held_out(soft_labels, experts, finding))
-    return {"chexpert": table, "chexpert-held-out": [*halves, mean_row(halves)]}
-
-
-def relex_tables(folder: Path) -> dict[str, list[dict[str, object]]]:
-    """Calibrate the relations by every rule, and judge the labels by the adjudicated ones."""
-    soft_labels, experts = read_relations(folder)
-    adjudicated = _majority(read_experts(folder / "truth_adjudicated.csv"))
-    adjudicated = adjudicated[adjudicated.index.isin(soft_labels.item_ids)]
-    rules: list[dict[str, object]] = []
-    for rule in RULES:
-        result = calibrate(soft_labels, experts, rule=rule)
-        row, judged = result_row(result), _judged(result, adjudicated)
-        kept = ("t", "over both", "positives at 0.5", "at t", "agreement at 0.5", "agreement at t")
-        accuracy = {"adjudicated at 0.5": _three(judged["half"]), "adjudicated at t": _three(judged["t"])}
-        rules.append({"rule": rule, **{name: row[name] for name in kept}, **accuracy})
-    losses = {
-        "labels": "the expert's, cross-validated",
-        "p": row["log loss of p"],
-        "p_calibrated": row["of p_calibrated"],
-    }
-    against = {"labels": "adjudicated", "p": _three(judged["p"]), "p_calibrated": _three(judged["p_calibrated"])}
-    held = [held_out(soft_labels, experts, "relex_cause")]
-    return {"relex": rules, "relex-log-loss": [losses, against], "relex-held-out": held}
-
-
-def bench_table(path: Path) -> dict[str, list[dict[str, object]]]:
-    """Sum up the simulated studies, one row an issue type."""
-    rows = pd.DataFrame(json.loads(path.read_text()))
-    table: list[dict[str, object]] = []
-    for issue, part in rows.groupby("issue", sort=False):
-        not_worse = int((part["accuracy_at_t"] >= part["accuracy_at_half"]).sum())
-        points = int((part["panel_high"] == part["panel_low"]).sum())
+def simulated_table(rows: Rows) -> Rows:
+    """Return one row per issue type."""
+    table: Rows = []
+    for issue, part in pd.DataFrame(rows).groupby("issue", sort=False):
+        holds = (part["accuracy_low"] <= part["accuracy_at_t"]) & (part["accuracy_at_t"] <= part["accuracy_high"])
         table.append(
             {
                 "issue type": issue,
                 "studies": len(part),
-                "labels at t no worse": not_worse,
-                "accuracy at 0.5": f"{part['accuracy_at_half'].mean():.4f}",
-                "at t": f"{part['accuracy_at_t'].mean():.4f}",
-                "t, median": f"{part['threshold'].median():.3f}",
-                "panel interval is a point": points,
-                "its width, median": f"{(part['panel_high'] - part['panel_low']).median():.3f}",
-                "alpha of the experts, median": f"{part['alpha'].median():.2f}",
-                "log loss of p": f"{part['log_loss_p'].mean():.3f}",
-                "of p_calibrated": f"{part['log_loss_p_calibrated'].mean():.3f}",
+                "labels at t no worse": int((part["accuracy_at_t"] >= part["accuracy_at_half"]).sum()),
+                "accuracy at 0.5": _three(part["accuracy_at_half"].mean()),
+                "at t": _three(part["accuracy_at_t"].mean()),
+                "t, median": _three(part["threshold"].median()),
+                "interval of the accuracy holds it": int(holds.sum()),
+                "log loss of p": _three(part["log_loss_p"].mean()),
+                "of p_calibrated": _three(part["log_loss_p_calibrated"].mean()),
             }
         )
-    return {"simulated": table}
+    return table
 
 
-def markdown(rows: list[dict[str, object]]) -> str:
+def _three(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.3f}".replace("-0.000", "0.000")
+
+
+def markdown(rows: Rows) -> str:
     """Return a table in Markdown."""
     names = list(rows[0])
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
@@ -214,16 +143,20 @@ def insert(page: str, name: str, table: str) -> str:
 
 
 def main() -> None:
-    """Parse the options, compute the tables, write the page."""
+    """Parse the options, write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with chexpert_test and relex_cause")
-    parser.add_argument("--bench", type=Path, help="rows of scripts/bench/calibration.py")
+    parser.add_argument("--experts", type=Path, help="rows of scripts/bench/experts.py")
+    parser.add_argument("--simulated", type=Path, help="rows of scripts/bench/calibration.py")
     parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "calibration.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", SoftgoldWarning)
-    tables = {**chexpert_tables(options.data / "chexpert_test"), **relex_tables(options.data / "relex_cause")}
-    if options.bench:
-        tables |= bench_table(options.bench)
+    tables: dict[str, Rows] = {}
+    if options.experts:
+        measured = json.loads(options.experts.read_text())
+        tables |= {"budgets": budget_table(measured["budgets"]), "tables": data_table(measured["budgets"])}
+        tables |= {"findings": finding_table(measured["tasks"]), "priors": prior_table(measured["priors"])}
+        tables |= {"maps": map_table(measured["maps"])}
+    if options.simulated:
+        tables |= {"simulated": simulated_table(json.loads(options.simulated.read_text()))}
     page = options.page.read_text(encoding="utf-8")
     for name, rows in tables.items():
         page = insert(page, name, markdown(rows))

@@ -16,14 +16,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from softgold.evaluation import Evaluation, TaskEvaluation, evaluate, read_tasks
+from softgold.evaluation import Evaluation, Lead, TaskEvaluation, evaluate, read_tasks
+from softgold.evaluation.words import notice_words, place_names
 from softgold.models.baselines import Mean
 from softgold.readers import read_scores, read_votes
 from softgold.report.plots import Point, paired_bars, scatter, slope
 from softgold.report.svg import standalone
 from softgold.tables.soft_labels import SoftLabels
 
-BOOTSTRAP, VOTE_BOOTSTRAP = 2000, 1000
+N_BOOTSTRAP, N_VOTE_BOOTSTRAP = 2000, 1000
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
 
 
@@ -40,7 +41,7 @@ class Study:
         return list(zip(self.majority.tasks, self.reference.tasks, strict=True))
 
 
-def run_study(folder: Path, bootstrap: int = BOOTSTRAP, vote_bootstrap: int = VOTE_BOOTSTRAP) -> Study:
+def run_study(folder: Path, n_bootstrap: int = N_BOOTSTRAP, n_vote_bootstrap: int = N_VOTE_BOOTSTRAP) -> Study:
     """Read the folder and evaluate the models twice."""
     soft = Mean().aggregate(read_votes(folder / "votes_all8.csv"))
     readers = Mean().aggregate(read_votes(folder / "experts.csv"))
@@ -56,10 +57,10 @@ def run_study(folder: Path, bootstrap: int = BOOTSTRAP, vote_bootstrap: int = VO
             labels=labels,
             tasks=tasks,
             missing="drop",
-            bootstrap=bootstrap,
-            annotation_bootstrap=draws,
+            n_bootstrap=n_bootstrap,
+            n_vote_bootstrap=draws,
         )
-        for labels, draws in ((majority, vote_bootstrap), (reference, 0))
+        for labels, draws in ((majority, n_vote_bootstrap), (reference, 0))
     )
     return Study(soft, first, second)
 
@@ -83,7 +84,7 @@ def stability(task: TaskEvaluation, metric: str, labels: str) -> float:
 
 
 def summary_table(study: Study) -> str:
-    """Return one row a finding: how doubtful it is, who wins, R^2, stability."""
+    """Return one row per finding: how doubtful it is, who leads, R^2, ceiling, stability."""
     rows = []
     for task, reference in study.findings():
         auroc, ap = task.comparisons[0], task.comparisons[1]
@@ -92,9 +93,7 @@ def summary_table(study: Study) -> str:
                 "finding": str(task.task),
                 "positive: majority of 8 / of 5": f"{task.base_rate:.1%} / {reference.base_rate:.1%}",
                 "mean soft label": f"{task.soft_base_rate:.3f}",
-                "first by AUROC, majority of 8": names(auroc.best_ordinary),
-                "of 5": names(reference.comparisons[0].best_ordinary),
-                "first by soft AUROC": names(auroc.best_soft),
+                "ceiling of soft AUROC": f"{cells(task).loc['soft_auroc']['ceiling'].iloc[0]:.3f}",
                 "R² AUROC": f"{auroc.r_squared:.3f}",
                 "R² AP": f"{ap.r_squared:.3f}",
                 "stability AUROC, ordinary → soft": arrow(task, "AUROC"),
@@ -109,30 +108,33 @@ def arrow(task: TaskEvaluation, metric: str) -> str:
     return f"{stability(task, metric, 'hard'):.3f} → {stability(task, metric, 'soft'):.3f}"
 
 
-def names(models: Sequence[str]) -> str:
-    """Return the models that share a place."""
-    return " = ".join(models)
+def names(lead: Lead) -> str:
+    """Return the first model, in how many resamples it is ahead of the closest, and how many are not told apart."""
+    share = f", {lead.probability:.0%}" if lead.closest not in lead.models else ""
+    return f"{' = '.join(lead.models)} (+{len(lead.rivals)}{share})"
 
 
 def finding_table(task: TaskEvaluation, reference: TaskEvaluation) -> str:
-    """Return one row a model, best by soft AUROC first, ranks in brackets."""
+    """Return one row per model, best by soft AUROC first, ranks in brackets."""
     found, other = cells(task), cells(reference)
     order = found.loc["soft_auroc"].sort_values("rank", kind="stable").index
     rows = []
     for model in order:
         row = {"model": str(model)}
         for ordinary, soft, title in PAIRS:
-            row[f"{title}, majority of 8"] = ranked(found.loc[(ordinary, model)])
-            row[f"{title}, of 5"] = ranked(other.loc[(ordinary, model)])
-            row[f"soft {title}"] = ranked(found.loc[(soft, model)], with_interval=True)
+            row[f"{title}, majority of 8"] = ranked(found.loc[ordinary], model)
+            row[f"{title}, of 5"] = ranked(other.loc[ordinary], model)
+            row[f"soft {title}"] = ranked(found.loc[soft], model, with_interval=True)
         rows.append(row)
     return markdown(rows)
 
 
-def ranked(row: pd.Series, with_interval: bool = False) -> str:
-    """Return a value with its rank."""
+def ranked(rows: pd.DataFrame, model: str, with_interval: bool = False) -> str:
+    """Return the value of a model with its rank."""
+    row = rows.loc[model]
+    place = dict(zip(rows.index, place_names(rows["rank"].tolist()), strict=True))[model]
     span = f" [{row['low']:.3f}, {row['high']:.3f}]" if with_interval else ""
-    return f"{row['value']:.4f}{span} ({row['rank']:g})"
+    return f"{row['value']:.4f}{span} ({place})"
 
 
 def file_name(task: TaskEvaluation, what: str) -> str:
@@ -145,16 +147,17 @@ def rank_figure(task: TaskEvaluation) -> str:
     found = cells(task)
     before = found.loc["auroc"].sort_values(["rank"], kind="stable")
     after = found.loc["soft_auroc"].loc[before.index]
-    swapped = len(task.comparisons[0].swapped)
+    swaps = len(task.comparisons[0].swaps)
     return standalone(
         slope(
             list(before.index),
             before["rank"].tolist(),
             after["rank"].tolist(),
+            place_names=(place_names(before["rank"].tolist()), place_names(after["rank"].tolist())),
             left_title="by AUROC",
             right_title="by soft AUROC",
             title=f"Ranks of the models on {task.task}",
-            description=f"{swapped} pairs of models change places between AUROC and soft AUROC.",
+            description=f"{swaps} pairs of models change places between AUROC and soft AUROC.",
         )
     )
 
@@ -192,21 +195,24 @@ def stability_figure(study: Study, metric: str) -> str:
 
 
 def changes(study: Study) -> str:
-    """Say on which findings the first place changes, and how sure that is."""
-    lines = []
-    for task in study.majority.tasks:
-        for at, (ordinary, soft, title) in enumerate(PAIRS):
+    """Return one row per finding and metric: who leads before and after, and how many pairs change places."""
+    rows = []
+    for task, reference in study.findings():
+        for at, (_, _, title) in enumerate(PAIRS):
             found = task.comparisons[at]
-            if set(found.best_ordinary) == set(found.best_soft):
-                continue
-            old, new = found.best_ordinary[0], found.best_soft[0]
-            first, second = study.majority.models.index(old), study.majority.models.index(new)
-            lines.append(
-                f"- **{task.task}, {title}**: {names(found.best_ordinary)} → {names(found.best_soft)}. Of the item "
-                f"resamples, {old} beats {new} in {task.beats[ordinary][first, second]:.0%} by {title}, and {new} "
-                f"beats {old} in {task.beats[soft][second, first]:.0%} by soft {title}."
+            rows.append(
+                {
+                    "finding": str(task.task),
+                    "metric": title,
+                    "first by majority of 8": names(found.best_ordinary),
+                    "by majority of 5": names(reference.comparisons[at].best_ordinary),
+                    "by soft labels": names(found.best_soft),
+                    "pairs that change places": str(len(found.swaps)),
+                    "told apart": str(sum(swap.is_separated for swap in found.swaps)),
+                    "tied by one metric": str(len(found.ties)),
+                }
             )
-    return "\n".join(lines)
+    return markdown(rows)
 
 
 def stability_words(study: Study) -> str:
@@ -236,7 +242,7 @@ def doubt_words(study: Study) -> str:
     split = ((share > 0) & (share < 1)).mean()
     ties = int((share == 0.5).sum())
     return (
-        f"On {split:.1%} of the {chosen.sum():,} items (a study and a finding) the eight readers are not of one mind, "
+        f"On {split:.1%} of the {chosen.sum():,} items (a study and a finding) the eight readers disagree, "
         f"and on {ties} they are split four to four."
     )
 
@@ -265,26 +271,26 @@ def level_words(study: Study) -> str:
 
 
 def notes(study: Study) -> str:
-    """Return what the evaluation noted, once."""
-    found = dict.fromkeys(f"{task.task}: {note}" for task in study.majority.tasks for note in task.notes)
-    return "\n".join(f"- {note}." for note in found)
+    """Return the notices of the evaluation."""
+    return "\n".join(f"- {notice_words(notice, study.majority)}." for notice in study.majority.notices)
 
 
 PAGE = """# Ten chest X-ray models, eight radiologists
 
 <!-- Written by scripts/make_chexpert_page.py: change the script, not this page. -->
 
-What Lionetti et al. did with four backbones ("Clinical Uncertainty Impacts Machine Learning Evaluations"), done with
-the public test labels of CheXpert and the public predictions of ten models from its leaderboard: does it matter whether
-a model is judged against the majority of the radiologists or against their votes?
+Does it matter whether a model is judged against the majority of the radiologists or against their votes? The
+experiment of Lionetti et al. ("Clinical Uncertainty Impacts Machine Learning Evaluations"), repeated with the public
+test labels of CheXpert and the public predictions of ten models from its leaderboard.
 
 - **Data**: the [CheXpert test set labels](https://github.com/rajpurkarlab/cheXpert-test-set-labels), commit a03eb34:
   eight radiologists on {studies} studies, and ten models on {n_findings} findings. The data are not part of softgold.
 - **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; and
   beside it the majority of the five reference readers among them, which is CheXpert's own ground truth.
-- **Intervals**: {bootstrap:,} resamples of the items, shared by all models. **Stability**: {draws:,} resamples of each
-  item's eight votes, and the mean Spearman correlation of the ranking of the models between two of them.
-- **Again**: `python scripts/make_chexpert_page.py DATA/chexpert_test` writes this page and its figures. From the shell:
+- **Intervals**: {n_bootstrap:,} resamples of the items, shared by all models. **Stability**: {n_vote_bootstrap:,}
+  resamples of each item's eight votes, and the mean Spearman correlation between the rankings in two of them.
+- **To repeat it**: `python scripts/make_chexpert_page.py DATA/chexpert_test` writes this page and its figures. From
+  the shell:
 
       softgold baseline votes_all8.csv -o soft.csv
       softgold evaluate --soft-labels soft.csv --soft mean_vote --scores scores.csv \\
@@ -298,22 +304,21 @@ a model is judged against the majority of the radiologists or against their vote
 
 {summary}
 
-**The winner changes.**
+**Who leads.** In brackets: how many other models cannot be told apart from the first, because it is ahead of them in
+fewer than {needed:g} % of the resamples, and the share of resamples in which it is ahead of the closest. "Told apart"
+are pairs that change places with both models separated before and after. Some models give identical scores on some
+findings (=).
 
 {changes}
 
-Ties are real: some of the models give identical scores on some findings. Where two models are close, a few dozen
-contested items decide which is first, and a hard label decides those by one reader more or less. The percentages above
-say how far {studies} studies can tell the two apart at all.
-
-**Soft rankings are more stable when the votes are drawn anew.** {stability}
+**Stability of the rankings under resampled votes.** {stability}
 
 **The choice of the panel moves ranks too.** {reference} A soft label does not make that choice go away, but it does
 not turn one reader's vote into a whole label.
 
-**Soft values are on a scale of their own.** Over all models and findings, {levels}. A soft AUROC of 1 cannot be reached
-when labels are uncertain, even by a model that knows every p (see [metrics.md](metrics.md)). Compare soft values with
-soft values.
+**Soft values have their own scale.** Over all models and findings, {levels}. A soft AUROC of 1 cannot be reached
+when labels are uncertain, even by a model that knows every p: the table above has the ceiling of each finding (see
+[metrics.md](metrics.md)). Compare soft values with soft values.
 
 ![Ordinary against soft AUROC on {scatter_task}](figures/{scatter_file})
 
@@ -350,8 +355,8 @@ def finding_part(task: TaskEvaluation, reference: TaskEvaluation) -> str:
         rate=task.base_rate,
         reference=reference.base_rate,
         soft=task.soft_base_rate,
-        swaps=len(task.comparisons[0].swapped),
-        swaps_ap=len(task.comparisons[1].swapped),
+        swaps=len(task.comparisons[0].swaps),
+        swaps_ap=len(task.comparisons[1].swaps),
         figure=file_name(task, "ranks"),
         table=finding_table(task, reference),
     )
@@ -374,14 +379,15 @@ def most_moved(study: Study) -> TaskEvaluation:
     return min(study.majority.tasks, key=lambda task: task.comparisons[0].r_squared)
 
 
-def page(study: Study, bootstrap: int = BOOTSTRAP, draws: int = VOTE_BOOTSTRAP) -> str:
+def page(study: Study) -> str:
     """Return the page."""
     shown = most_moved(study)
     return PAGE.format(
         studies=study.majority.only.n_items,
         n_findings=len(study.majority.tasks),
-        bootstrap=bootstrap,
-        draws=draws,
+        n_bootstrap=study.majority.settings.n_bootstrap,
+        n_vote_bootstrap=study.majority.settings.n_vote_bootstrap,
+        needed=50 * (1 + study.majority.settings.level),
         doubt=doubt_words(study),
         summary=summary_table(study),
         changes=changes(study),

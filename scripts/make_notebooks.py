@@ -1,8 +1,8 @@
-"""Write the notebooks and run them, so that their outputs are what the code of this version gives.
+"""Write and run the notebooks, so that their outputs match the code.
 
     python scripts/make_notebooks.py [--folder notebooks]
 
-The cells are kept here as text, where they can be read, searched and reviewed; a notebook is made from them.
+The cells are kept here as text, which is easier to search and review.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 FIT = """
 # From votes to soft labels
 
-Many people looked at the same items and voted yes or no. Some are careful, some guess, some click the opposite. A
-majority vote treats them alike, and says nothing about how sure it is. Here we fit a model that learns how able each
-annotator is while it learns what each item is, and get a *soft label*: the probability that an item is positive.
+Many people voted yes or no on the same items. Some are careful, some guess, some click the opposite. A majority vote
+treats them alike and does not say how certain it is. Here we fit a model that estimates the ability of each annotator
+together with a *soft label* of each item: the probability that the item is positive.
 
-The data are simulated, so that we can look up the truth at the end. A real study would start the same way.
+The data are simulated, so that we can compare with the truth at the end.
 ---
 from pathlib import Path
 
@@ -34,20 +34,20 @@ SAMPLES = Path("../data_samples")
 votes = softgold.read_votes(SAMPLES / "votes.csv")
 print(votes.describe())
 ---
-One row per vote: `item, annotator, vote`. Ids stay as they are written; what is wrong with a table is said with its row
-and column. Now the fit. `engine="coordinate"` is deterministic and fast; the default, `svi`, is Pyro's stochastic
-inference started from its solution.
+The table has one row per vote: `item, annotator, vote`. Errors name the row and column. Now the fit:
+`engine="coordinate"` is deterministic and fast; the default, `svi`, is Pyro's stochastic inference, started from the
+coordinate solution.
 ---
 fit = softgold.fit(votes, engine="coordinate")
 print(fit.diagnostics.reason)
 labels = fit.posterior.soft_labels()
 labels.to_frame()[["item", "p", "expected_vote", "b_lo", "b_hi", "n_votes", "n_positive"]].head().round(3)
 ---
-`p` is the soft label: the probability that the item *is* positive. `b` is what it *looks like* to those who can tell,
-positive or negative, with a 95 % credible interval from `b_lo` to `b_hi`; a tricky item looks like the other class.
-`expected_vote` is the share of positive votes to expect from this pool.
+`p` is the soft label: the probability that the item *is* positive. `b` is what the item *looks like* (positive or
+negative), with a 95 % credible interval from `b_lo` to `b_hi`; a tricky item looks like the other class.
+`expected_vote` is the expected share of positive votes from these annotators.
 
-How sure is the crowd? Most items are clear. The few in the middle are those where a hard label would pretend.
+Most items are clear. A hard label hides the doubt about the few in the middle.
 ---
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
 left.hist(labels.p, bins=40, color="#0072b2")
@@ -56,15 +56,15 @@ right.hist(labels.uncertainty, bins=25, color="#0072b2")
 right.set(xlabel="min(p, 1 - p)", ylabel="items")
 plt.show()
 ---
-Who voted? Sensitivity is how often somebody says yes when the answer is yes, specificity how often no when it is no. An
-ability of 0 is guessing, and a negative one means that somebody says the opposite of what is true. Such votes are as
-telling as good ones once we know, and the model turns them around.
+The annotators: sensitivity is P(votes yes | positive), specificity P(votes no | negative). Ability 0 is guessing; a
+negative ability means voting the opposite of the truth. The model reverses such votes, which then inform as well as
+good ones.
 ---
 annotators = fit.posterior.annotators()
 columns = ["annotator", "ability_mean", "lean_mean", "sensitivity", "specificity", "n_votes"]
 annotators.nlargest(6, "p_adversarial")[columns].round(2)
 ---
-Because the study is simulated we can compare with the truth. A tie of the votes counts as half a mistake.
+Comparison with the truth; a tie counts as half an error.
 ---
 truth = pd.read_csv(SAMPLES / "truth.csv", dtype={"item": "str"}).set_index("item")["label"].reindex(labels.item_ids)
 soft = {"share of votes": softgold.Mean().aggregate(votes).p, "fit": labels.p}
@@ -74,7 +74,7 @@ for name, p in soft.items():
     wrong, distance = ((p >= 0.5) != truth.to_numpy()).mean(), ((p - truth.to_numpy()) ** 2).mean()
     print(f"{name}: {wrong:.1%} wrong when cut at 0.5, squared distance to the truth {distance:.3f}")
 ---
-Keep the run: tables for people, arrays for programs, nothing pickled. The next notebook takes it to the experts.
+Save the run: tables for people, arrays for programs, no pickles. The next notebook adds experts.
 ---
 import tempfile
 
@@ -86,8 +86,8 @@ print(sorted(path.name for path in folder.iterdir()))
 CALIBRATE = """
 # Thresholds from a few expert labels
 
-A soft label of 0.6 says what the crowd believes, not what an expert would say. Before labels are released somebody
-should look at a few hundred items, spread over the whole range of soft labels, and tell where "positive" begins.
+A soft label of 0.6 is the belief of the crowd, not an expert's answer. Before labels are released, experts should look
+at a few hundred items over the whole range of soft labels, to find where "positive" begins.
 ---
 import warnings
 from pathlib import Path
@@ -96,23 +96,26 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 import softgold
+from softgold.experts import expect
 
 SAMPLES = Path("../data_samples")
 votes = softgold.read_votes(SAMPLES / "votes.csv")
 labels = softgold.fit(votes, engine="coordinate").posterior.soft_labels()
 ---
-Whom to ask about what? A random sample would show experts mostly clear cases. `sample_for_experts` cuts the items
-into 20 bins by their soft label and draws from each, and the sheet that the experts get says nothing of p.
+A random sample would show experts mostly clear cases. `sample_for_experts` draws most items where labels change
+decisions and some everywhere; the sheet that the experts get has no soft labels. `expect` says what to expect of it.
 ---
-sample = softgold.sample_for_experts(labels, bins=20, per_bin=20, seed=0)
+sample = softgold.sample_for_experts(labels, 400, seed=0)
+print(expect(sample).sentence())
 sample.sheet().head()
 ---
-In this study three experts have labelled 400 items already. The threshold is where their positives begin, and the
-intervals say how far it would move had other experts been asked, or had they been asked about other items.
+In this study three experts have labelled 400 items already. Their answers give a map from p to the rate at which they
+say yes, and the threshold is where that rate reaches one half. The intervals say how far it would move had other
+experts been asked, or had they been asked about other items.
 ---
 experts = softgold.read_experts(SAMPLES / "experts.csv")
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", softgold.errors.DataWarning)  # they are in the result, and printed below
+    warnings.simplefilter("ignore", softgold.errors.DataWarning)  # printed below
     result = softgold.calibrate(labels, experts)
 print(f"threshold {result.threshold:.3f}, in bin {result.bin} of {len(result.bins)}")
 asked = {"panel": "other experts", "items": "other items", "both": "other experts and items"}
@@ -122,30 +125,39 @@ for interval in result.intervals:
 for sentence in result.warnings:
     print("note:", sentence)
 ---
-Each dot is a bin: across, its mean soft label; upwards, how many of its items the experts called positive.
+Each dot is a bin: across, its mean soft label; upwards, how many of its items the experts called positive. The line
+is the map from p to p_calibrated, with its credible band.
 ---
 bins = result.bins[result.bins["labelled"] > 0]
 figure, axis = plt.subplots(figsize=(5, 3.2), layout="constrained")
 error = [bins["rate"] - bins["rate_lo"], bins["rate_hi"] - bins["rate"]]
 axis.errorbar(bins["p_mean"], bins["rate"], yerr=error, fmt="o", color="#0072b2", ecolor="#7fb8d8")
 axis.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
+order = labels.p.argsort()
+released = result.labels
+axis.plot(labels.p[order], released.p_calibrated[order], color="#0072b2")
+axis.fill_between(labels.p[order], released.p_calibrated_lo[order], released.p_calibrated_hi[order], alpha=0.2)
 axis.axvline(result.threshold, color="#8a3a6e", linestyle="--")
 axis.set(xlabel="mean soft label of the bin", ylabel="experts' share of positives")
 plt.show()
 ---
-What changes? `expected_wrong` is the share of wrong labels to expect if p is right; `agreement` and `kappa` are with
-the experts.
+What changes? `agreement` and `kappa` are with the experts, cross-validated and weighted to the whole data set;
+`expected_wrong_calibrated` is the share of wrong labels to expect if p_calibrated is right.
 ---
 rows = {"cut at 0.5": vars(result.before), "cut at the threshold": vars(result.after)}
-pd.DataFrame(rows).loc[["positives", "prevalence", "expected_wrong", "agreement", "kappa"]].round(3)
+pd.DataFrame(rows).loc[["positives", "prevalence", "expected_wrong_calibrated", "agreement", "kappa"]].round(3)
 ---
-How far do the experts agree among themselves? No label can be better than that.
+The sentence for a data sheet, with intervals over items and experts:
+---
+print(result.error_rates.sentence)
+---
+Agreement among the experts:
 ---
 found = result.agreement
 print(f"Krippendorff's alpha {found.alpha:.3f}: {found.landis_koch}")
 result.experts[["expert", "n_labels", "positive_rate", "kappa_with_others", "threshold_without"]].round(3)
 ---
-The study is simulated, so the truth can judge the labels, before and after.
+Comparison with the truth:
 ---
 truth = pd.read_csv(SAMPLES / "truth.csv", dtype={"item": "str"}).set_index("item")["label"].reindex(labels.item_ids)
 print(f"wrong at 0.5: {((labels.p >= 0.5) != truth.to_numpy()).mean():.1%}")
@@ -156,9 +168,8 @@ result.labels.to_frame().head().round(3)
 EVALUATE = """
 # Models against uncertain labels
 
-Five detectors give each item a score. Which is best? Ordinary metrics compare with hard labels, as if these were
-certain. Soft metrics compare with the soft labels, so that a mistake on a doubtful item counts less than one on a
-clear item.
+Five detectors score each item. Ordinary metrics compare the scores with hard labels, as if these were certain. Soft
+metrics compare them with soft labels, so that an error on a doubtful item counts less than one on a clear item.
 ---
 import warnings
 from pathlib import Path
@@ -177,7 +188,7 @@ with warnings.catch_warnings():
     released = softgold.calibrate(labels, softgold.read_experts(SAMPLES / "experts.csv")).labels
 scores = softgold.read_scores(SAMPLES / "scores.csv")
 ---
-One call. All models and metrics see the same resamples of the items, so that their differences can be compared.
+One call evaluates all models. Models and metrics share the same resamples of items, so that differences are comparable.
 ---
 result = softgold.evaluate(labels, scores, labels=released, seed=0)
 task = result.only
@@ -188,11 +199,18 @@ Every value has an interval and a rank.
 ---
 task.table.query("metric == 'soft_auroc'")[["model", "value", "low", "high", "rank"]].sort_values("rank").round(3)
 ---
-Who changes places? Soft values are on a scale of their own (1 cannot be reached when labels are uncertain), so
-compare the order and not the level.
+Soft values have their own scale: 1 cannot be reached when labels are uncertain. `ceiling` is what the soft labels
+themselves score, and `share` how far a model is on the way from chance to there.
 ---
+task.table.query("metric == 'soft_auroc'")[["model", "value", "chance", "ceiling", "share"]].round(3)
+---
+Who leads, and who changes places? Only what the resamples separate is called so.
+---
+from softgold.evaluation.words import both_leads, swap_words
+
 for found in task.comparisons[:2]:
-    print(f"{found.ordinary} -> {found.soft}: R^2 {found.r_squared:.3f}, pairs that swap: {list(found.swapped)}")
+    print(both_leads(found, found.ordinary, found.soft))
+    print(f"R^2 {found.r_squared:.3f}; {swap_words(found, found.ordinary, found.soft)}")
 wide = task.wide()
 figure, axis = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 axis.scatter(wide["auroc"], wide["soft_auroc"], color="#0072b2")
@@ -201,17 +219,16 @@ for model, row in wide.iterrows():
 axis.set(xlabel="AUROC against hard labels", ylabel="soft AUROC")
 plt.show()
 ---
-How sure is an order? The share of item resamples in which the model of the row beats that of the column.
+Share of item resamples in which the row's model beats the column's:
 ---
 pd.DataFrame(task.beats["soft_auroc"], index=result.models, columns=result.models).round(2)
 ---
-And had other people voted? Each item's votes are drawn anew, the models are ranked again, and rankings are compared:
-1 means that the ranking never changes. (This uses the majority and the share of the votes; the model is not fitted
-again.)
+Stability under other votes: each item's votes are resampled, the models are ranked again, and the rankings are
+compared; 1 means that the ranking never changes. (This uses the majority and the share of votes, without a new fit.)
 ---
 task.stability[["metric", "labels", "mean_pairwise", "mean_vs_observed"]].round(3)
 ---
-A report for those who do not open notebooks: one page, no network, from the files of the run.
+A report: one HTML page made from the run, without network access.
 ---
 import tempfile
 
@@ -223,15 +240,120 @@ page = write_report(folder)
 print(page.name, f"{page.stat().st_size / 1000:.0f} kB")
 """
 
-NOTEBOOKS = {"01_fit_votes": FIT, "02_calibrate_with_experts": CALIBRATE, "03_evaluate_models": EVALUATE}
+PLAN = """
+# Plan a campaign
+
+Every vote costs money. Some items are clear after two votes, some need six, and some are ambiguous however many people
+look at them. Here we run a campaign round by round: fit, ask where the next votes are worth most, buy them, fit again,
+and stop when further votes would change little.
+
+The study is simulated, so that votes can be "bought" and the truth looked up. It starts with two votes per item.
+---
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import softgold
+
+study = softgold.simulate(n_items=600, n_annotators=60, votes_per_item=12, prevalence=0.4, seed=7)
+market = study.votes.to_frame()  # every vote that could be bought
+market["turn"] = market.groupby("item").cumcount()
+truth = pd.Series(study.truth.label, index=study.truth.item_ids)
+
+run = Path(tempfile.mkdtemp()) / "run"
+bought = market["turn"] < 2
+fit = softgold.fit(market[bought], engine="coordinate")
+fit.save(run)
+print(f"{bought.sum():,} votes, {fit.posterior.soft_labels().uncertainty.mean():.1%} of the labels expected to be wrong")
+---
+What would more votes buy? Campaigns are simulated from the fitted model: with votes placed where they are worth most,
+and with equally many votes for every item.
+---
+forecast = softgold.forecast(fit, target_error=0.17)
+print(forecast)
+figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+for name, curve, colour in (("adaptive", forecast.adaptive, "#0072b2"), ("uniform", forecast.uniform, "#8a3a6e")):
+    axis.plot(curve.votes, curve.error, color=colour, label=name)
+    axis.fill_between(curve.votes, curve.error_low, curve.error_high, color=colour, alpha=0.12)
+axis.set(xlim=(0, 3600), ylim=(0, None), xlabel="further votes", ylabel="share of wrong labels")
+axis.legend()
+plt.show()
+---
+A plan for the first 300 votes. `priority` is what the next vote on an item is worth: the expected fall of its Brier
+score. Within an item every further vote is worth less, so that no item takes the whole budget.
+---
+plan = softgold.plan_votes(fit, 300)
+print(plan)
+plan.to_frame().head().round(4)
+---
+Who should vote? Given a list of those who are free, people are assigned to items: nobody twice on the same item, those
+whose votes tell most where it matters, and a share of the votes to newcomers.
+---
+crew = softgold.read_crew(pd.DataFrame({"annotator": [*fit.votes.annotator_ids[:20], "newcomer"], "capacity": 15}))
+people = softgold.plan_votes(fit, 100, annotators=crew, explore=0.1).to_frame()
+people[["item", "annotator", "explores", "priority", "p"]].head(8).round(4)
+---
+Now the loop: plan, buy, update. `update_run` adds the votes to the run, refits it from where it stood, and keeps the
+history in `run.json`.
+---
+def buy(bought, wanted):
+    turn = market["item"].map(wanted).fillna(0) + market["item"].map(bought.groupby(market["item"]).sum())
+    return market["turn"] < turn
+
+
+for _ in range(6):
+    wanted = softgold.plan_votes(fit, 200, max_per_item=1).to_frame().set_index("item")["votes_suggested"]
+    now = buy(bought, wanted)
+    update = softgold.update_run(run, softgold.read_votes(market[now & ~bought].drop(columns="turn")), cost_per_vote=0.05)
+    fit, bought = update.fit, now
+history = pd.DataFrame([vars(entry) for entry in softgold.open_run(run).record.history])
+history[["new_votes", "votes", "expected_error", "cost"]].round(4)
+---
+The same number of votes, spread evenly, for comparison, and the truth for both.
+---
+def wrong(fit):
+    labels = fit.posterior.soft_labels()
+    return float(((labels.p >= 0.5) != truth.reindex(labels.item_ids).to_numpy()).mean())
+
+
+even = softgold.fit(market[market["turn"] < bought.sum() / 600], engine="coordinate")
+spent = int(bought.sum()) - 1200
+print(f"{spent:,} further votes where they are worth most: {wrong(fit):.1%} wrong")
+print(f"{even.votes.n_votes - 1200:,} further votes spread evenly: {wrong(even):.1%} wrong")
+for name, curve, found in (("adaptive", forecast.adaptive, fit), ("uniform", forecast.uniform, even)):
+    expected, low, high = curve.error_at(found.votes.n_votes - 1200)
+    print(f"forecast, {name}: {expected:.1%} ({low:.1%} - {high:.1%})")
+---
+When to stop? Ambiguous items stay ambiguous: ask an expert about them.
+---
+forecast = softgold.forecast(fit)
+print(forecast)
+forecast.ambiguous.to_frame().head().round(3)
+---
+Control questions tell most about an annotator whom we hardly know: clear items of both classes.
+---
+controls = softgold.plan_controls(fit, "newcomer", 10)
+print(controls)
+controls.to_frame()[["item", "answer", "p", "gain"]].head().round(3)
+"""
+
+NOTEBOOKS = {
+    "01_fit_votes": FIT,
+    "02_calibrate_with_experts": CALIBRATE,
+    "03_evaluate_models": EVALUATE,
+    "04_plan_a_campaign": PLAN,
+}
 
 
 def build(text: str) -> nbformat.NotebookNode:
-    """Return a notebook of cells that alternate between words and code."""
+    """Return a notebook whose cells alternate between text and code."""
     parts = [part.strip() for part in text.strip().split("\n---\n")]
     cells = [new_code_cell(part) if number % 2 else new_markdown_cell(part) for number, part in enumerate(parts)]
     for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number:02d}"  # ids are random otherwise, and the file never the same
+        cell["id"] = f"cell-{number:02d}"  # random ids would change the file each time
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 

@@ -18,37 +18,35 @@ FOLDER = Path(__file__).resolve().parent.parent / "data_samples"
 README = """\
 # A small simulated study
 
-Nobody voted here: these files were drawn by `softgold.simulate(preset="small", seed={seed})` and written by
-`scripts/make_samples.py`, which writes the same bytes when run again. `softgold simulate --preset small --seed {seed}`
-draws the same study.
+Simulated data: `softgold.simulate(preset="small", seed={seed})`, written by `scripts/make_samples.py`, which
+reproduces these files byte for byte. `softgold simulate --preset small --seed {seed}` draws the same study.
 
-| file | columns | rows | what it is |
+| file | columns | rows | contents |
 |---|---|---|---|
 {files}
 
-The question is binary, as in "does this picture have a fault?". {n_positive} of the {n_items} items are positive.
-Annotator a votes 1 on item i with probability sigmoid(c_a b_i + d_a + u_i). b is what the item looks like to those who
-can tell: around +m for positives and -m for negatives, m = sqrt(3); where it has the other sign, the item is tricky.
-u is its pull, c the annotator's ability and d their lean.
+The question is binary; {n_positive} of the {n_items} items are positive. Annotator a votes 1 on item i with probability
+sigmoid(c_a b_i + d_a + u_i). The appearance b is around +m for positives and -m for negatives, m = sqrt(3); an item
+with the other sign is tricky. u is the item's pull, c the annotator's ability and d the lean.
 
-- **Annotators**: of the {n_annotators}, {n_random} vote at random and {n_adversarial} adversarially; the busiest gave
+- **Annotators**: {n_annotators}, of whom {n_random} vote at random and {n_adversarial} adversarially; the busiest gave
   {most} of the {n_votes} votes, the least busy {least}.
-- **Votes**: from {fewest_votes} to {most_votes} an item, {mean_votes:.1f} on average.
+- **Votes**: {fewest_votes} to {most_votes} per item, {mean_votes:.1f} on average.
 - **Experts**: {n_experts}, on {n_expert_items} items drawn at random. Expert j is wrong with probability
-  e_j + (1 - 2 e_j) sigmoid(-k v), where e = {errors}, k = {ability:g}, and v is m plus b in the
-  direction of the item's class: seldom where the matter is clear, more often where an item is tricky.
-- **Models**: their AUROCs against the true class are, in order, {aurocs}.
-  `model_1` and `model_4` err on clear and ambiguous items alike, the others where people disagree too.
+  e_j + (1 - 2 e_j) sigmoid(-k v) with e = {errors} and k = {ability:g}; v is m plus b in the direction of the
+  item's class, so that errors are rare on clear items and more frequent on tricky ones.
+- **Models**: AUROCs against the true class are {aurocs}. `model_1` and `model_4` err on clear and
+  ambiguous items alike, the others mostly where people disagree.
 
-`truth.csv` and `annotators_truth.csv` hold what a real study would not know.
+A real study would not have `truth.csv` and `annotators_truth.csv`.
 """
 
 MEANING = {
-    "votes": "the crowd's votes",
-    "experts": "the experts' labels",
-    "scores": "scores of five simulated models",
-    "truth": "the items' class, what they look like b, and their pull u",
-    "annotators_truth": "the annotators' ability c, lean d, sensitivity, specificity and kind",
+    "votes": "votes of the crowd",
+    "experts": "expert labels",
+    "scores": "scores of five models",
+    "truth": "class, appearance b and pull u of the items",
+    "annotators_truth": "ability c, kind, lean d, sensitivity and specificity of the annotators",
 }
 
 

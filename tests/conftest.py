@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
 
 from softgold.cli import main
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 pytest_plugins = ("fixtures.crowds",)
 
@@ -49,18 +54,36 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
 
 
 @pytest.fixture(scope="session")
-def real_data() -> Path:
-    """Folder with the public vote tables, named by the environment variable SOFTGOLD_DATA."""
-    folder = os.environ.get("SOFTGOLD_DATA")
+def load_script() -> Callable[[str], ModuleType]:
+    """Import a file of scripts/: `load_script("make_samples")`."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # where a dataclass looks for the names in its annotations
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def folder_in(variable: str) -> Path:
+    """Return the folder that an environment variable names; skip the test if it is not set."""
+    folder = os.environ.get(variable)
     if not folder:
-        pytest.skip("SOFTGOLD_DATA is not set: the real tables are not here")
+        pytest.skip(f"{variable} is not set: its data are not here")
     return Path(folder)
 
 
 @pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder with the public vote tables."""
+    return folder_in("SOFTGOLD_DATA")
+
+
+@pytest.fixture(scope="session")
 def real_exports() -> Path:
-    """Folder with exports of annotation tools, named by the environment variable SOFTGOLD_EXPORTS."""
-    folder = os.environ.get("SOFTGOLD_EXPORTS")
-    if not folder:
-        pytest.skip("SOFTGOLD_EXPORTS is not set: the real exports are not here")
-    return Path(folder)
+    """Folder with exports of annotation tools."""
+    return folder_in("SOFTGOLD_EXPORTS")

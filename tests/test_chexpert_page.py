@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,14 +17,8 @@ PAGE = (ROOT / "docs" / "chexpert.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_chexpert_page", ROOT / "scripts" / "make_chexpert_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where a dataclass looks for the names in its annotations
-    spec.loader.exec_module(module)
-    return module
+def script(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("make_chexpert_page")
 
 
 @pytest.fixture
@@ -49,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_script_writes_a_page_and_sound_figures(script: ModuleType, folder: Path) -> None:
-    study = script.run_study(folder, bootstrap=30, vote_bootstrap=30)
-    page, figures = script.page(study, 30, 30), script.figures(study)
+    study = script.run_study(folder, n_bootstrap=30, n_vote_bootstrap=30)
+    page, figures = script.page(study), script.figures(study)
     for finding in ("Heart", "Lung Base"):
         assert f"## {finding}\n\n60 studies" in page
     assert len(re.findall(r"^\| a \|", page, re.MULTILINE)) == 2

@@ -28,6 +28,7 @@ LAYERS = (
     ("models",),
     ("runs",),
     ("experts",),
+    ("planning",),
     ("evaluation",),
     ("imaging",),
     ("report",),

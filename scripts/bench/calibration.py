@@ -1,10 +1,10 @@
 """Calibrated labels against the truth of simulated studies: do they beat p >= 0.5, and how sure is the threshold?
 
-For each issue type of the `cleanpatrick` preset and each seed: simulate, aggregate the votes, draw 20 x 20 items for
-three simulated experts, calibrate, and compare both sets of labels with the truth. Prints a row a study and a summary
-an issue type, and writes all of it as JSON if asked:
+For each issue type of the `cleanpatrick` preset and each seed: simulate, aggregate the votes, draw a sheet of 400 items
+for three simulated experts, calibrate, and compare labels with the truth. Prints one row per study and a summary per
+issue type, and writes the rows as JSON if asked:
 
-    python scripts/bench/calibration.py --seeds 10 --aggregator coordinate
+    python scripts/bench/calibration.py --seeds 10 --rule map --scheme neyman --json FILE
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ def aggregate(votes: VoteTable, aggregator: str) -> SoftLabels:
     return fit(votes, engine="coordinate").posterior.soft_labels()
 
 
-def study(issue: str, seed: int, aggregator: str, rule: str, **changes: float) -> dict[str, Any]:
+def study(issue: str, seed: int, aggregator: str, rule: str, scheme: str, **changes: float) -> dict[str, Any]:
     """Simulate and calibrate one study, and compare the labels with the truth; `changes` are settings of the preset."""
     simulation = simulate(
         "cleanpatrick", issue=issue, seed=seed, expert_errors=(), model_aurocs=(), model_ambiguity=(), **changes
     )
     soft_labels = aggregate(simulation.votes, aggregator)
-    sample = sample_for_experts(soft_labels, seed=seed)
+    sample = sample_for_experts(soft_labels, scheme=scheme, seed=seed)
     experts = ask_panel(simulation, sample.item_ids, issue, seed)
     result = calibrate(soft_labels, experts, sample=sample, rule=rule, seed=seed)
     truth = simulation.truth.label[simulation.truth.item_ids.get_indexer(soft_labels.item_ids)]
     panel, both = result.interval("panel"), result.interval("both")
-    fitted = result.soft_map.fit
     return {
         "issue": issue,
         "seed": seed,
@@ -66,7 +65,10 @@ def study(issue: str, seed: int, aggregator: str, rule: str, **changes: float) -
         "alpha": result.agreement.alpha if result.agreement else float("nan"),
         "expert_positives": int(result.bins["positives"].sum()),
         "log_loss_p": log_loss(soft_labels.p, truth),
-        "log_loss_p_calibrated": log_loss(result.labels.p_calibrated, truth) if fitted else float("nan"),
+        "log_loss_p_calibrated": log_loss(result.labels.p_calibrated, truth),
+        "accuracy": result.error_rates.accuracy.value,
+        "accuracy_low": result.error_rates.accuracy.low,
+        "accuracy_high": result.error_rates.accuracy.high,
     }
 
 
@@ -85,7 +87,7 @@ def log_loss(p: np.ndarray, truth: np.ndarray) -> float:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one row an issue type."""
+    """Return one row per issue type."""
     grouped = rows.assign(
         not_worse=rows["accuracy_at_t"] >= rows["accuracy_at_half"],
         panel_width=rows["panel_high"] - rows["panel_low"],
@@ -112,7 +114,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--aggregator", choices=["coordinate", "mean"], default="coordinate")
-    parser.add_argument("--rule", default="changepoint")
+    parser.add_argument("--rule", default="map")
+    parser.add_argument("--scheme", choices=["neyman", "paper"], default="neyman")
     parser.add_argument("--issue", choices=list(CLEANPATRICK_ISSUES), action="append")
     parser.add_argument("--difficulty-scale", type=float, help="in place of the preset's: larger is easier")
     parser.add_argument("--json", type=Path, help="also write the rows here")
@@ -123,7 +126,7 @@ def main() -> None:
     rows = []
     for issue in options.issue or CLEANPATRICK_ISSUES:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
-            rows.append(study(issue, seed, options.aggregator, options.rule, **changes))
+            rows.append(study(issue, seed, options.aggregator, options.rule, options.scheme, **changes))
             print(json.dumps(rows[-1]), flush=True)
     table = pd.DataFrame(rows)
     print(summary(table).round(4).T.to_string())

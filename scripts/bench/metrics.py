@@ -53,7 +53,7 @@ def large_ranking(rounds: int, n_items: int) -> dict[str, float]:
     return {**times, "ratio_at_most_0.8": times["ours"] / times["sklearn"]}
 
 
-def item_bootstrap(rounds: int, n_items: int, n_replicates: int, workers: int) -> dict[str, float]:
+def item_bootstrap(rounds: int, n_items: int, n_bootstrap: int, workers: int) -> dict[str, float]:
     """Time the item bootstrap of soft AUROC and AP beside a loop over scikit-learn with weights."""
     rng = np.random.default_rng(1)
     p = rng.random(n_items)
@@ -68,13 +68,13 @@ def item_bootstrap(rounds: int, n_items: int, n_replicates: int, workers: int) -
 
     times = side_by_side(
         rounds,
-        ours=lambda: bootstrap_metrics(BOTH, p, scores, n_replicates=n_replicates),
-        ours_threads=lambda: bootstrap_metrics(BOTH, p, scores, n_replicates=n_replicates, workers=workers),
+        ours=lambda: bootstrap_metrics(BOTH, p, scores, n_bootstrap=n_bootstrap),
+        ours_threads=lambda: bootstrap_metrics(BOTH, p, scores, n_bootstrap=n_bootstrap, workers=workers),
         sklearn_soft=lambda: sklearn(soft=True),
         sklearn_hard=lambda: sklearn(soft=False),
     )
     for name in ("sklearn_soft", "sklearn_hard"):
-        times[name] *= n_replicates / 5
+        times[name] *= n_bootstrap / 5
     return {
         **times,
         "speedup_at_least_40": times["sklearn_soft"] / times["ours"],
@@ -83,7 +83,7 @@ def item_bootstrap(rounds: int, n_items: int, n_replicates: int, workers: int) -
     }
 
 
-def vote_bootstrap(rounds: int, n_items: int, n_models: int, n_annotators: int, n_replicates: int) -> dict[str, float]:
+def vote_bootstrap(rounds: int, n_items: int, n_models: int, n_annotators: int, n_bootstrap: int) -> dict[str, float]:
     """Time the annotation bootstrap, soft and hard, beside the item bootstrap of the same size."""
     rng = np.random.default_rng(2)
     p = rng.random(n_items)
@@ -92,8 +92,8 @@ def vote_bootstrap(rounds: int, n_items: int, n_models: int, n_annotators: int, 
     share = n_positive / n_votes
     times = side_by_side(
         rounds,
-        annotations=lambda: annotation_bootstrap(n_positive, n_votes, scores, n_replicates=n_replicates),
-        items=lambda: bootstrap_metrics(BOTH, share, scores, n_replicates=n_replicates),
+        annotations=lambda: annotation_bootstrap(n_positive, n_votes, scores, n_bootstrap=n_bootstrap),
+        items=lambda: bootstrap_metrics(BOTH, share, scores, n_bootstrap=n_bootstrap),
     )
     return {**times, "ratio_at_most_2": times["annotations"] / times["items"]}
 
@@ -109,12 +109,12 @@ def patches(rounds: int, shape: tuple[int, int, int], size: int) -> dict[str, fl
     return {**times, "ratio_at_most_3": times["patch"] / times["cumsum"]}
 
 
-def peak_memory(n_items: int, n_replicates: int) -> float:
+def peak_memory(n_items: int, n_bootstrap: int) -> float:
     """Return the peak of what the item bootstrap allocates, in MB."""
     rng = np.random.default_rng(4)
     p, scores = rng.random(n_items), rng.random(n_items)
     tracemalloc.start()
-    bootstrap_metrics(BOTH, p, scores, n_replicates=n_replicates)
+    bootstrap_metrics(BOTH, p, scores, n_bootstrap=n_bootstrap)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     return peak

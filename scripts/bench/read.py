@@ -1,14 +1,19 @@
-"""Reading votes from Parquet, beside `pandas.read_parquet` and `factorize` of both id columns, in one run.
+"""Reading votes: from Parquet, beside pandas; and from a Label Studio export, beside `json.loads` of the same bytes.
 
-Prints the time of each, their ratio, and the bytes a vote that the table holds:
+Prints JSON. For Parquet: the time beside `pandas.read_parquet` and `factorize` of both id columns, and the bytes per
+vote that the table holds. For the export: the time beside `json.loads`, and the peak of memory beside the size of the
+file, each measured in processes of their own:
 
     python scripts/bench/read.py --votes 10000000
+    python scripts/bench/read.py --export 1000000
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +23,29 @@ import numpy as np
 import pandas as pd
 
 from softgold import read_votes
+
+CHOICES = ("Positive", "Negative", "Neutral")
+# What each process does, with its peak of memory above that of the imports, and its time; kilobytes are Linux's unit.
+READ_EXPORT = """
+import resource, sys, time
+from softgold.readers import read_votes
+import pyarrow.compute, json
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+votes = read_votes(sys.argv[1], positive="Positive")
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, votes.n_votes]))
+"""
+LOAD_JSON = """
+import json, resource, sys, time
+from pathlib import Path
+data = Path(sys.argv[1]).read_bytes()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+value = json.loads(data)
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, len(value)]))
+"""
 
 
 def make_votes(n_votes: int, *, votes_per_item: int, n_annotators: int, text_ids: bool, seed: int) -> pd.DataFrame:
@@ -32,6 +60,52 @@ def make_votes(n_votes: int, *, votes_per_item: int, n_annotators: int, text_ids
         frame["item"] = "image_" + frame["item"].astype("str")
         frame["annotator"] = "a" + frame["annotator"].astype("str")
     return frame.iloc[order]
+
+
+def write_export(path: Path, n_annotations: int, *, per_task: int, n_annotators: int, seed: int) -> None:
+    """Write a Label Studio export with the fields that its server writes."""
+    rng = np.random.default_rng(seed)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("[")
+        for task in range(n_annotations // per_task):
+            first = int(rng.integers(n_annotators))
+            chosen = rng.integers(len(CHOICES), size=per_task)
+            annotations = [
+                _annotation(task, place, (first + 7 * place) % n_annotators, CHOICES[choice])
+                for place, choice in enumerate(chosen)
+            ]
+            record = {
+                "id": task,
+                "annotations": annotations,
+                "drafts": [],
+                "predictions": [],
+                "data": {"text": "A sentence of some forty words " * 8},
+                "meta": {},
+                "created_at": "2025-01-11T18:50:53.405601Z",
+                "total_annotations": per_task,
+                "project": 75,
+            }
+            file.write(("," if task else "") + json.dumps(record))
+        file.write("]")
+
+
+def _annotation(task: int, place: int, annotator: int, choice: str) -> dict[str, object]:
+    value = {"choices": [choice]}
+    result = {"value": value, "id": "mEo2OVUKuC", "from_name": "sentiment", "to_name": "text", "type": "choices"}
+    return {
+        "id": task * 10 + place,
+        "completed_by": annotator,
+        "result": [{**result, "origin": "manual"}],
+        "was_cancelled": False,
+        "ground_truth": False,
+        "created_at": "2025-01-11T18:53:45.949733Z",
+        "updated_at": "2025-01-11T18:53:45.949908Z",
+        "lead_time": 161.508,
+        "prediction": {},
+        "task": task,
+        "updated_by": 1,
+        "parent_prediction": None,
+    }
 
 
 def read_with_pandas(path: Path) -> None:
@@ -62,26 +136,51 @@ def measure(path: Path, rounds: int) -> dict[str, float]:
     }
 
 
+def _in_a_process(script: str, path: Path) -> list[float]:
+    answer = subprocess.run([sys.executable, "-c", script, str(path)], check=True, capture_output=True, text=True)
+    return [float(number) for number in json.loads(answer.stdout)]
+
+
+def measure_export(path: Path, rounds: int) -> dict[str, float]:
+    """Time both in turn, each in a process of its own, and compare medians of time and peaks of memory."""
+    ours, theirs = zip(
+        *((_in_a_process(READ_EXPORT, path), _in_a_process(LOAD_JSON, path)) for _ in range(rounds)), strict=True
+    )
+    size = path.stat().st_size
+    our_time, our_memory, n_votes = np.median(ours, axis=0)
+    json_time, json_memory, _ = np.median(theirs, axis=0)
+    return {
+        "votes": int(n_votes),
+        "megabytes": round(size / 1e6, 1),
+        "json_loads_seconds": round(float(json_time), 2),
+        "read_votes_seconds": round(float(our_time), 2),
+        "ratio": round(float(our_time / json_time), 2),
+        "json_loads_memory_by_size": round(float(json_memory / size), 2),
+        "read_votes_memory_by_size": round(float(our_memory / size), 2),
+    }
+
+
 def main() -> None:
-    """Parse the options, measure text and integer ids, print JSON."""
+    """Parse the options, measure Parquet with text and integer ids, or an export, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--votes", type=int, default=10_000_000)
     parser.add_argument("--votes-per-item", type=int, default=10)
     parser.add_argument("--annotators", type=int, default=20_000)
+    parser.add_argument("--export", type=int, metavar="N", help="measure an export of N annotations instead")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    sizes = {"n_annotators": options.annotators, "seed": options.seed}
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("text", "integer"):
+        if options.export:
+            path = Path(folder) / "export.json"
+            write_export(path, options.export, per_task=options.votes_per_item, **sizes)
+            results["label_studio"] = measure_export(path, options.rounds)
+        for kind in () if options.export else ("text", "integer"):
             path = Path(folder) / f"{kind}.parquet"
-            make_votes(
-                options.votes,
-                votes_per_item=options.votes_per_item,
-                n_annotators=options.annotators,
-                text_ids=kind == "text",
-                seed=options.seed,
-            ).to_parquet(path, index=False)
+            votes = make_votes(options.votes, votes_per_item=options.votes_per_item, text_ids=kind == "text", **sizes)
+            votes.to_parquet(path, index=False)
             results[f"{kind}_ids"] = measure(path, options.rounds)
     print(json.dumps(results, indent=2))
 

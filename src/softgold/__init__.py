@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from softgold.models.baselines import Majority, Mean, RatingMean
     from softgold.models.crowd.estimator import GLAD, TwoClass
     from softgold.models.tasks import fit_tasks
-    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_votes
+    from softgold.planning import forecast, plan_controls, plan_votes, read_crew, update_run
+    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_study, read_votes
     from softgold.runs import Run, Study, open_run, open_study, save_study
     from softgold.simulation import simulate
     from softgold.tables.experts import ExpertLabels
@@ -46,16 +47,22 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_tasks",
+    "forecast",
     "open_run",
     "open_study",
+    "plan_controls",
+    "plan_votes",
+    "read_crew",
     "read_experts",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
+    "read_study",
     "read_votes",
     "sample_for_experts",
     "save_study",
     "simulate",
+    "update_run",
 ]
 
 _HOMES = {
@@ -64,8 +71,9 @@ _HOMES = {
     "softgold.models.base": ("Fit", "fit"),
     "softgold.models.baselines": ("Majority", "Mean", "RatingMean"),
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
+    "softgold.planning": ("forecast", "plan_controls", "plan_votes", "read_crew", "update_run"),
     "softgold.models.tasks": ("fit_tasks",),
-    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_votes"),
+    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_study", "read_votes"),
     "softgold.runs": ("Run", "Study", "open_run", "open_study", "save_study"),
     "softgold.simulation": ("simulate",),
     "softgold.tables.experts": ("ExpertLabels",),

@@ -68,7 +68,7 @@ def test_alpha_of_one_category_is_one_and_warns() -> None:
 
 
 def test_alpha_without_pairable_units_is_nan_and_warns() -> None:
-    with pytest.warns(DataWarning, match="no unit has labels of two raters"):
+    with pytest.warns(DataWarning, match="no unit has labels from two raters"):
         assert np.isnan(krippendorff_alpha(NominalLabels.from_matrix([[1, None], [None, 0]])))
 
 
@@ -117,7 +117,7 @@ def test_many_categories_are_counted_without_a_table_of_zeros() -> None:
     table = UnitCounts.from_codes(units, values, 500, 5000)
     small = NominalLabels.from_long(units, np.tile([0, 1], 500), values)
     assert krippendorff_alpha(table) == pytest.approx(krippendorff_alpha(small), abs=1e-12)
-    assert np.isfinite(alpha_interval(table, replicates=50).low)
+    assert np.isfinite(alpha_interval(table, n_bootstrap=50).low)
 
 
 def test_votes_are_labels_and_averaged_repeats_are_not() -> None:
@@ -145,7 +145,7 @@ def test_kappa_of_one_shared_category_is_one_and_of_two_constant_raters_zero() -
 
 
 def test_kappa_refuses_vectors_of_different_length() -> None:
-    with pytest.raises(InputError, match="equally long"):
+    with pytest.raises(InputError, match="equal length"):
         cohen_kappa([1, 0], [1])
 
 
@@ -172,9 +172,9 @@ def test_kappa_interval_has_the_published_standard_error() -> None:
     row = cohen_kappas(NominalLabels.from_matrix([a.tolist(), b.tolist()])).iloc[0]
     assert row["kappa"] == pytest.approx(0.429, abs=5e-4)
     half = (row["kappa_hi"] - row["kappa_lo"]) / 2
-    replicates = np.random.default_rng(0).multinomial(200, joint.ravel() / 200, size=4000).reshape(-1, 3, 3) / 200
-    by_chance = (replicates.sum(axis=1) * replicates.sum(axis=2)).sum(axis=1)
-    observed = replicates.trace(axis1=1, axis2=2)
+    n_bootstrap = np.random.default_rng(0).multinomial(200, joint.ravel() / 200, size=4000).reshape(-1, 3, 3) / 200
+    by_chance = (n_bootstrap.sum(axis=1) * n_bootstrap.sum(axis=2)).sum(axis=1)
+    observed = n_bootstrap.trace(axis1=1, axis2=2)
     bootstrap_error = ((observed - by_chance) / (1 - by_chance)).std()
     assert half / 1.959964 == pytest.approx(bootstrap_error, rel=0.05)
 
@@ -208,7 +208,7 @@ def test_alpha_interval_agrees_with_a_loop_over_resampled_units() -> None:
     rng = np.random.default_rng(5)
     truth = rng.random(150) < 0.3
     rows = np.where(rng.random((3, 150)) < 0.15, ~truth, truth).astype(int)
-    interval = alpha_interval(NominalLabels.from_matrix(rows.tolist()), replicates=4000, seed=1)
+    interval = alpha_interval(NominalLabels.from_matrix(rows.tolist()), n_bootstrap=4000, seed=1)
     loop = []
     for _ in range(800):
         drawn = rows[:, rng.integers(0, 150, 150)]
@@ -218,25 +218,25 @@ def test_alpha_interval_agrees_with_a_loop_over_resampled_units() -> None:
 
 def test_alpha_interval_counts_resamples_of_one_category() -> None:
     rows = [[1] + [0] * 99, [1] + [0] * 99]
-    interval = alpha_interval(NominalLabels.from_matrix(rows), replicates=2000, seed=0)
+    interval = alpha_interval(NominalLabels.from_matrix(rows), n_bootstrap=2000, seed=0)
     assert interval.one_category == pytest.approx(2000 * 0.99**100, rel=0.15)
 
 
 def test_alpha_interval_is_seeded() -> None:
     labels = NominalLabels.from_matrix(MISSING)
-    first, again, other = (alpha_interval(labels, replicates=64, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (alpha_interval(labels, n_bootstrap=64, seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
 
-@pytest.mark.parametrize("options", [{"replicates": 1}, {"level": 1.0}, {"level": 0}, {"seed": -1}])
+@pytest.mark.parametrize("options", [{"n_bootstrap": 1}, {"level": 1.0}, {"level": 0}, {"seed": -1}])
 def test_alpha_interval_refuses_bad_settings(options: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         alpha_interval(NominalLabels.from_matrix(MISSING), **options)
 
 
 def test_agreement_puts_everything_side_by_side() -> None:
-    result = agreement(three_raters(75, 8, 25, 292), replicates=500)
+    result = agreement(three_raters(75, 8, 25, 292), n_bootstrap=500)
     assert result.alpha == pytest.approx(0.4202, abs=1e-4)
     assert (result.landis_koch, result.reliability) == ("moderate", "not reliable")
     assert (result.n_units, result.n_pairable, result.n_raters, result.n_labels) == (400, 400, 3, 1200)
@@ -246,11 +246,11 @@ def test_agreement_puts_everything_side_by_side() -> None:
 
 
 def test_long_labels_need_units_raters_and_equal_lengths() -> None:
-    with pytest.raises(InputError, match="equally long"):
+    with pytest.raises(InputError, match="equal lengths"):
         NominalLabels.from_long(["x"], ["a", "b"], [1, 0])
     with pytest.raises(InputError, match="needs a rater, missing at position 1"):
         NominalLabels.from_long(["x", "y"], ["a", None], [1, 0])
-    with pytest.raises(InputError, match="one entry a unit"):
+    with pytest.raises(InputError, match="one entry per unit"):
         NominalLabels.from_matrix([[1, 0], [1]])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -61,7 +63,11 @@ def test_commands_can_be_loaded_and_their_summary_is_true(name: str, cli: Callab
 
 def test_every_command_module_is_listed() -> None:
     folder = Path(import_module("softgold.cli").__file__ or "").parent
-    modules = {path.stem for path in folder.glob("*.py") if "def register(" in path.read_text(encoding="utf-8")}
+    modules = {
+        path.stem.removesuffix("_")
+        for path in folder.glob("*.py")
+        if "def register(" in path.read_text(encoding="utf-8")
+    }
     assert modules == {name.replace("-", "_") for name in COMMANDS}
 
 
@@ -93,7 +99,7 @@ def test_a_fault_of_ours_is_exit_1(cli: Callable[..., Any], votes: Path, monkeyp
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(softgold.readers, "read_votes", broken)
+    monkeypatch.setattr(softgold.readers, "read_study", broken)
     answer = cli("describe", votes)
     assert answer.code == 1
     assert answer.err.startswith(
@@ -148,6 +154,127 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("state", ["closed", "full"])
+def test_a_run_that_was_written_is_not_reported_as_failed(votes: Path, tmp_path: Path, stream: str, state: str) -> None:
+    number = {"stdout": 1, "stderr": 2}[stream]
+    redirection = f"{number}>&-" if state == "closed" else f"{number}>/dev/full"
+    words = [*SOFTGOLD, "fit", str(votes), "-o", str(tmp_path / "run"), "--json", "--model", "mean"]
+    done = subprocess.run(["sh", "-c", f'"$@" {redirection}', "sh", *words], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "run.json").is_file()
+    if stream == "stdout":
+        assert b"the files were written" in done.stderr
+    else:
+        assert done.stdout.startswith(b"{")
+
+
+def test_a_closed_standard_output_is_an_error_when_the_answer_is_lost(votes: Path) -> None:
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *SOFTGOLD, "baseline", str(votes)], capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr == b"error: cannot write to standard output: it is closed\n"
+
+
+def test_all_streams_closed(votes: Path, tmp_path: Path) -> None:
+    words = [*SOFTGOLD, "baseline", str(votes), "-o", str(tmp_path / "out.csv")]
+    assert subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *words]).returncode == 0
+    assert (tmp_path / "out.csv").read_text().count("\n") == 3
+
+
+@pytest.mark.parametrize("text", ["--version", "--help"])
+def test_help_to_a_full_output_is_a_sentence(text: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*SOFTGOLD, text], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"error: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 7.45 GiB"),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_too_little_memory_is_a_sentence(
+    cli: Callable[..., Any], votes: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def hungry(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(softgold.readers, "read_study", hungry)
+    answer = cli("describe", votes)
+    assert answer.code == 2
+    assert answer.err.startswith("error: there is not enough memory for this (")
+
+
+def test_names_cannot_steer_the_terminal(cli: Callable[..., Any], tmp_path: Path) -> None:
+    answer = cli("describe", tmp_path / "\x1b[2J\x07\r\u202e\x9b31m.csv")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    assert not set(answer.err) & set("\x1b\x07\r\u202e\x9b")
+
+
+def test_long_messages_are_shortened(cli: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(f"item,annotator,vote\n{'x' * 9000},a,1\n{'x' * 9000},a,0\n")
+    answer = cli("describe", path)
+    assert answer.code == 2
+    assert len(answer.err) <= 1001
+    assert "--duplicates" in answer.err  # what to do is at the end
+
+
+def test_file_names_that_are_not_utf_8(votes: Path, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/votes-\xff.csv"))
+    odd.write_text(VOTES)
+    run = os.fsencode(tmp_path) + b"/run-\xfe"
+    done = subprocess.run([*SOFTGOLD, "fit", odd, "-o", run, "--model", "mean", "--json"], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert Path(os.fsdecode(run), "run.json").is_file()
+    json.loads(done.stdout)
+    assert subprocess.run([*SOFTGOLD, "report", run], capture_output=True).returncode == 0
+
+
+def test_ctrl_c_during_the_imports_prints_no_traceback(votes: Path) -> None:
+    # A handler that is called in the middle of an import: Ctrl-C at the worst of times, at the same place each time.
+    script = """
+import builtins, signal, sys
+original, name = builtins.__import__, sys.argv.pop(1)
+def importing(module, *rest):
+    if module == name:
+        builtins.__import__ = original
+        signal.raise_signal(signal.SIGINT)
+    return original(module, *rest)
+from softgold.cli import main
+builtins.__import__ = importing
+sys.exit(main())
+"""
+    for name in ("typer", "softgold.cli.common", "numpy", "pandas", "softgold.readers"):
+        done = subprocess.run([sys.executable, "-c", script, name, "describe", str(votes)], capture_output=True)
+        assert done.returncode == 130, (name, done.stderr)
+        assert done.stderr.startswith(b"interrupted")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_ctrl_c_that_falls_into_a_callback_still_interrupts() -> None:
+    script = """
+import signal, sys, time
+from softgold.cli import app
+class Loud:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def work(*_, **__):
+    Loud()
+    time.sleep(30)
+app.build_app = lambda: work
+sys.exit(app.main([]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=20)
+    assert done.returncode == 130
+    assert done.stderr == b"interrupted; nothing half-written was left behind\n"
 
 
 def test_a_full_standard_output_is_a_sentence(votes: Path) -> None:

@@ -71,10 +71,10 @@ def test_wide_tables_and_column_names(cli: Callable[..., Any], tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--tie", "positive"], "--tie goes with --method majority"),
-        (["--method", "majority", "--smoothing", "1", "1"], "--smoothing and --scale go with --method mean"),
-        (["--scale", "0", "2", "--smoothing", "1", "1"], "--smoothing is for votes"),
-        (["--cut", "1"], "--cut goes with --scale LOW HIGH"),
+        (["--tie", "positive"], "--tie needs --method majority"),
+        (["--method", "majority", "--smoothing", "1", "1"], "--smoothing and --scale need --method mean"),
+        (["--scale", "0", "2", "--smoothing", "1", "1"], "--smoothing works with votes, not with ratings"),
+        (["--cut", "1"], "--cut needs --scale LOW HIGH"),
         (["--smoothing", "-1", "1"], "smoothing must not be negative, got (-1.0, 1.0)"),
         (["--scale", "2", "0"], "scale must be two numbers, the lower one first; got (2.0, 0.0)"),
         (["--method", "median"], "'median' is not one of 'majority', 'mean'"),

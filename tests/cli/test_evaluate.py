@@ -14,7 +14,7 @@ import pytest
 from softgold.metrics import soft_auroc
 
 N = 150
-FAST = ("--bootstrap", 40, "--annotation-bootstrap", 30)
+FAST = ("--n-bootstrap", 40, "--n-vote-bootstrap", 30)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_it_prints_a_table_and_writes_two_files(cli: Callable, run: Path, scores
     assert row["value"] == pytest.approx(soft_auroc(p, x))
     stored = json.loads((run / "evaluation.json").read_text())
     assert stored["models"] == ["x", "y", "z"]
-    assert stored["settings"]["bootstrap"] == 40
+    assert stored["settings"]["n_bootstrap"] == 40
 
 
 def test_json_on_standard_output_is_what_is_stored(cli: Callable, run: Path, scores: Path) -> None:
@@ -194,14 +194,14 @@ def test_a_constant_model_is_said(cli: Callable, run: Path, scores: Path) -> Non
     pd.read_csv(scores).assign(y=0.3).to_csv(scores, index=False)
     answer = cli("evaluate", run, "--scores", scores, *FAST)
     assert answer.code == 0
-    assert "note: y gives every item the same score: it ranks nothing, and its AUROC is 0.5" in answer.err
+    assert "note: the same score for every item, which ranks nothing (AUROC 0.5): y" in answer.err
 
 
 def test_scores_that_are_no_probabilities(cli: Callable, run: Path, scores: Path) -> None:
     pd.read_csv(scores).assign(y=lambda t: 10 * t["y"] - 5).to_csv(scores, index=False)
     answer = cli("evaluate", run, "--scores", scores, *FAST)
     assert answer.code == 0
-    assert "scores of y leave [0, 1]: no Brier score, log loss and ECE for it" in answer.err
+    assert "note: scores outside [0, 1], so no Brier score, log loss or ECE: y" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,8 @@ def test_scores_that_are_no_probabilities(cli: Callable, run: Path, scores: Path
         (("RUN", "--soft", "p_calibrated"), "it was not calibrated; 'softgold calibrate' does that"),
         (("RUN", "--soft", "b_mean"), "--soft must be one of"),
         (("RUN", "--task-col", "task"), "give --items FILE"),
-        (("RUN", "-o", "nowhere"), "nowhere is not a folder"),
         (("RUN", "--level", "2"), "level"),
-        (("RUN", "--bootstrap", "0"), "n_replicates must be a whole number of at least 1"),
+        (("RUN", "--n-bootstrap", "0"), "n_bootstrap must be a whole number of at least 1"),
         (("RUN", "--k", "0"), "k must be a whole number"),
     ],
 )
@@ -233,3 +232,76 @@ def test_labels_of_several_experts_are_no_hard_labels(cli: Callable, run: Path, 
     answer = cli("evaluate", run, "--scores", scores, "--labels", tmp_path / "two.csv")
     assert answer.code == 2
     assert "labels of 2 experts" in answer.err
+
+
+def test_a_folder_is_made_if_need_be(cli: Callable, run: Path, scores: Path, tmp_path: Path) -> None:
+    answer = cli("evaluate", run, "--scores", scores, *FAST, "-o", tmp_path / "new" / "folder")
+    assert answer.code == 0
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["evaluation.json", "metrics.csv"]
+    answer = cli("evaluate", run, "--scores", scores, *FAST, "-o", scores)
+    assert answer.code == 2
+    assert "scores.csv is a file; the results need a folder" in answer.err
+
+
+def test_places_ceilings_and_leads_are_printed(cli: Callable, run: Path, scores: Path) -> None:
+    pd.read_csv(scores).assign(y=lambda t: t["x"]).to_csv(scores, index=False)
+    answer = cli("evaluate", run, "--scores", scores, *FAST)
+    # Equal models share a place.
+    assert answer.err.count(" 2=") + answer.err.count(" 1=") == 2 * 4
+    assert ".5." not in answer.err
+    assert "ceiling" in answer.err
+    p = pd.read_csv(run / "soft_labels.csv")["p"]
+    assert f"{soft_auroc(p, p):.3f}" in answer.err
+    assert "cannot be told apart by" in answer.err
+
+
+def test_one_model_has_no_r_squared_and_no_changes(cli: Callable, run: Path, scores: Path) -> None:
+    pd.read_csv(scores)[["item", "x"]].to_csv(scores, index=False)
+    answer = cli("evaluate", run, "--scores", scores, *FAST)
+    assert answer.code == 0
+    assert "nan" not in answer.err
+    assert "x is the only model with a value of AUROC" in answer.err
+    assert "change places" not in answer.err
+
+
+class TestGroups:
+    items = tuple(f"i{i}" for i in range(N))
+    patients = tuple(f"p{i // 3}" for i in range(N))
+
+    def check(self, cli: Callable, run: Path, scores: Path, *options: object) -> None:
+        answer = cli("evaluate", run, "--scores", scores, *FAST, "--group-col", "patient", *options)
+        assert answer.code == 0, answer.err
+        assert "40 resamples of the 50 groups (patient)" in answer.err
+        assert json.loads((run / "evaluation.json").read_text())["settings"]["n_groups"] == 50
+
+    def test_in_the_items(self, cli: Callable, run: Path, scores: Path, tmp_path: Path) -> None:
+        table = pd.DataFrame({"item": self.items, "patient": self.patients})
+        table.to_csv(tmp_path / "groups.csv", index=False)
+        self.check(cli, run, scores, "--items", tmp_path / "groups.csv")
+
+    def test_beside_the_scores(self, cli: Callable, run: Path, scores: Path) -> None:
+        table = pd.DataFrame({"item": self.items, "patient": self.patients})
+        table.to_csv(scores.parent / "items.csv", index=False)
+        self.check(cli, run, scores)
+
+    def test_in_the_soft_labels(self, cli: Callable, run: Path, scores: Path) -> None:
+        path = run / "soft_labels.csv"
+        pd.read_csv(path).assign(patient=list(self.patients)).to_csv(path, index=False)
+        self.check(cli, run, scores)
+
+    def test_in_the_scores(self, cli: Callable, run: Path, scores: Path) -> None:
+        pd.read_csv(scores).assign(patient=list(self.patients)).to_csv(scores, index=False)
+        self.check(cli, run, scores)
+        assert json.loads((run / "evaluation.json").read_text())["models"] == ["x", "y", "z"]
+
+    def test_what_is_refused(self, cli: Callable, run: Path, scores: Path, tmp_path: Path) -> None:
+        answer = cli("evaluate", run, "--scores", scores, *FAST, "--group-col", "patient")
+        assert answer.code == 2
+        assert "there is no column 'patient' in" in answer.err
+        pd.DataFrame({"item": self.items[:-9], "patient": self.patients[:-9]}).to_csv(tmp_path / "few.csv", index=False)
+        answer = cli(
+            "evaluate", run, "--scores", scores, *FAST, "--group-col", "patient", "--items", tmp_path / "few.csv"
+        )
+        assert answer.code == 2
+        assert "9 scored items have no group, the first is 'i141'" in answer.err
+        assert not (run / "evaluation.json").exists()

@@ -25,7 +25,7 @@ def names(folder: Path) -> set[str]:
 def test_small_is_the_library_s_small(cli: Cli, tmp_path: Path) -> None:
     answer = cli("simulate", "-o", tmp_path / "study", "--preset", "small", "--seed", 3)
     assert (answer.code, answer.out) == (0, "")
-    assert "16000 votes of 120 annotators on 2000 items" in answer.err
+    assert "16000 votes by 120 annotators on 2000 items" in answer.err
     assert names(tmp_path / "study") == FILES | {"simulation.json"}
     assert names(tmp_path) == {"study"}
     for name, table in simulate("small", seed=3).tables().items():
@@ -65,7 +65,7 @@ def test_one_issue_of_cleanpatrick(cli: Cli, tmp_path: Path) -> None:
 
 
 OWN = {
-    "two-class": {"tricky_spread": 0.9, "pull_scale": 0.3, "lean_mean": -0.2, "lean_spread": 0.4},
+    "two-class": {"tricky_spread": 0.9, "pull_sd": 0.3, "lean_mean": -0.2, "lean_sd": 0.4},
     "glad": {"difficulty_scale": 2.5, "positive_ease": 1.5},
 }
 
@@ -79,7 +79,7 @@ def test_every_setting_has_an_option(cli: Cli, tmp_path: Path, model: str, other
         "n_annotators": 30,
         "prevalence": 0.4,
         "ability_mean": 0.8,
-        "ability_spread": 0.6,
+        "ability_sd": 0.6,
         "adversarial_share": 0.1,
         "random_share": 0.2,
         "votes_per_item": 6.5,
@@ -135,7 +135,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(cli: Cli, tmp_path: Path) -
     [
         (["--prevalence", 1.2], "prevalence must lie in (0, 1), got 1.2"),
         (["--prevalence", 0], "prevalence must lie in (0, 1)"),
-        (["--adversarial-share", 0.6, "--random-share", 0.6], "must not sum above 1"),
+        (["--adversarial-share", 0.6, "--random-share", 0.6], "adversarial_share + random_share must be at most 1"),
         (["--n-items", 5, "--n-components", 9], "n_components must be at most 5"),
         (["--n-annotators", 5], "votes_per_item must be at most the number of annotators, 5"),
         (["--n-items", -5], "n_items must be a whole number"),
@@ -150,12 +150,15 @@ def test_a_folder_that_is_not_ours_is_never_replaced(cli: Cli, tmp_path: Path) -
         (["--n-expert-items", 4000], "n_expert_items must be at most n_items"),
         (["--model-aurocs", "0.9"], "one entry per model, got 1 and 2"),
         (["--model-aurocs", "1,0.9"], "must be below 1"),
-        (["--difficulty-scale", 2], "difficulty_scale belongs to the model 'glad', and the model is 'two-class'"),
-        (["--model", "glad", "--lean-mean", 0], "lean_mean belongs to the model 'two-class', and the model is 'glad'"),
+        (["--difficulty-scale", 2], "difficulty_scale is a setting of the model 'glad', but the model is 'two-class'"),
+        (
+            ["--model", "glad", "--lean-mean", 0],
+            "lean_mean is a setting of the model 'two-class'",
+        ),
         (["--model", "irt"], "--model"),
         (["--scale", 0], "scale"),
         (["--seed", -1], "--seed"),
-        (["--issue", "off_topic"], "--issue chooses one part of --preset cleanpatrick"),
+        (["--issue", "off_topic"], "--issue works only with --preset cleanpatrick"),
         (["--preset", "cleanpatrick", "--issue", "colour"], "--issue"),
         (["--preset", "huge"], "--preset"),
     ],
@@ -190,5 +193,5 @@ def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Any], t
 def test_the_toy_segmentation_study_refuses_options_on_votes(cli: Callable[..., Any], tmp_path: Path) -> None:
     answer = cli("simulate", "--preset", "segmentation", "-o", tmp_path / "toy", "--n-items", "5")
     assert answer.code == 2
-    assert "none of the options on votes" in answer.err
+    assert "leave out the options about votes" in answer.err
     assert not (tmp_path / "toy").exists()

@@ -50,7 +50,7 @@ SMALL_SCORES = [0.1, 0.4, 0.9, 0.6]
 @pytest.mark.parametrize(("replicates", "error"), [(1000, 1e-12), (300, 0.06)], ids=["enumerated", "drawn"])
 def test_hierarchical_bootstrap_of_the_worked_example(replicates: int, error: float) -> None:
     """27 panels x 256 draws of items are 350 compositions: enumerated when asked for at least so many replicates."""
-    table = hierarchical_bootstrap(ExpertPanel.from_matrix(SMALL), {"net": SMALL_SCORES}, replicates=replicates)
+    table = hierarchical_bootstrap(ExpertPanel.from_matrix(SMALL), {"net": SMALL_SCORES}, n_bootstrap=replicates)
     auroc, precision = table.itertuples(index=False)
     assert (auroc.metric, precision.metric) == ("auroc", "average_precision")
     assert auroc.mean == pytest.approx(0.7954070981210856, abs=error)
@@ -62,7 +62,7 @@ def test_hierarchical_bootstrap_of_the_worked_example(replicates: int, error: fl
 def test_drawing_converges_to_enumerating() -> None:
     plan = PanelAndItems(ExpertPanel.from_matrix(SMALL), "negative")
     settings = Settings(60_000, 0.95, 0, method="sample", workers=1)
-    drawn = resample(plan, ["soft_auroc"], np.array(SMALL_SCORES), None, settings)["soft_auroc"]
+    drawn = resample(plan, [["soft_auroc"]], np.array(SMALL_SCORES), settings)[0]["soft_auroc"]
     assert not drawn.exact
     assert float(drawn.mean) == pytest.approx(0.7954070981210856, abs=0.004)
     assert float(drawn.defined) == pytest.approx(0.8315972222222222, abs=0.005)
@@ -71,7 +71,7 @@ def test_drawing_converges_to_enumerating() -> None:
 def test_hierarchical_bootstrap_judges_all_detectors_on_the_same_replicates() -> None:
     panel = ExpertPanel.from_matrix(ANSWERS)
     monotone = np.exp(np.array(SCORES))
-    table = hierarchical_bootstrap(panel, {"net": SCORES, "same": monotone}, replicates=200, seed=5)
+    table = hierarchical_bootstrap(panel, {"net": SCORES, "same": monotone}, n_bootstrap=200, seed=5)
     first, second = table[table["detector"] == "net"], table[table["detector"] == "same"]
     np.testing.assert_allclose(first[["mean", "low", "high"]], second[["mean", "low", "high"]])
     assert (first["low"] <= first["mean"]).all()
@@ -80,7 +80,7 @@ def test_hierarchical_bootstrap_judges_all_detectors_on_the_same_replicates() ->
 
 def test_hierarchical_bootstrap_copes_with_missing_labels() -> None:
     panel = ExpertPanel.from_matrix([[0, None, 1, 0, 1], [None, 0, 1, 1, None]])
-    table = hierarchical_bootstrap(panel, {"net": [0.1, 0.2, 0.9, 0.6, 0.8]}, replicates=500)
+    table = hierarchical_bootstrap(panel, {"net": [0.1, 0.2, 0.9, 0.6, 0.8]}, n_bootstrap=500)
     assert table["mean"].between(0.5, 1).all()
     assert table["defined"].between(0, 1, inclusive="right").all()
 

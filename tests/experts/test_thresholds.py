@@ -10,8 +10,11 @@ from scipy.special import xlogy
 
 from softgold.errors import UsageError
 from softgold.experts import ThresholdRule, changepoint_bins, largest_jump_bins, onset_bins
-from softgold.experts.choice import Evidence
-from softgold.experts.sampling import BinTable
+from softgold.experts.bins import BinTable
+from softgold.experts.evidence import Evidence
+from softgold.experts.logit_map import NEVER
+from softgold.experts.rules import choose, cut_of_cost
+from softgold.experts.thresholds import bins_reaching, shrunken_rates
 
 CASES = {
     "off topic": ([0] * 19 + [14], 19, 19, 19),
@@ -122,10 +125,9 @@ def test_cuts_by_hand_with_design_weights() -> None:
     assert cuts.youden[0].tolist() == pytest.approx([1 - 25 / 30, 1 - 10 / 30, 20 / 30, 5 / 30])
 
 
-@pytest.mark.parametrize(("rule", "chosen"), [("f1", 1), ("youden", 1)])
-def test_cut_rules_take_the_best_candidate_and_the_lowest_at_a_tie(rule: str, chosen: int) -> None:
-    choice = evidence(P, [10, 20, 20, 10], 4).choose(ThresholdRule(rule), LABELS)
-    assert choice.bin.tolist() == [chosen]
+@pytest.mark.parametrize("rule", ["f1", "youden"])
+def test_cut_rules_take_the_best_candidate_and_the_lowest_at_a_tie(rule: str) -> None:
+    choice = choose(evidence(P, [10, 20, 20, 10], 4), ThresholdRule(rule), LABELS)
     assert choice.threshold.tolist() == [pytest.approx(0.35)]
 
 
@@ -135,25 +137,27 @@ def test_target_precision_takes_the_lowest_threshold_whose_wilson_bound_reaches_
     labels = (rng.random((1, 400)) < p).astype(np.int8)
     item_evidence = evidence(p, [100] * 20, 20)
     cuts = item_evidence.cuts(item_evidence.candidates("all"), labels)
-    choice = item_evidence.choose(ThresholdRule("precision", target=0.8), labels)
-    assert cuts.precision_bound[0, choice.bin[0]] >= 0.8
-    assert (cuts.precision_bound[0, : choice.bin[0]] < 0.8).all()
-    recall = item_evidence.choose(ThresholdRule("recall", target=0.9), labels)
-    assert cuts.recall_bound[0, recall.bin[0]] >= 0.9
-    assert (cuts.recall_bound[0, recall.bin[0] + 1 :] < 0.9).all()
+    choice = choose(item_evidence, ThresholdRule("precision", target=0.8), labels)
+    at = int(np.argmax(item_evidence.bins.p_mean == choice.threshold[0]))
+    assert cuts.precision_bound[0, at] >= 0.8
+    assert (cuts.precision_bound[0, :at] < 0.8).all()
+    recall = choose(item_evidence, ThresholdRule("recall", target=0.9), labels)
+    at = int(np.argmax(item_evidence.bins.p_mean == recall.threshold[0]))
+    assert cuts.recall_bound[0, at] >= 0.9
+    assert (cuts.recall_bound[0, at + 1 :] < 0.9).all()
 
 
 def test_target_that_is_not_reached_has_no_threshold() -> None:
-    choice = evidence(P, [10, 20, 20, 10], 4).choose(ThresholdRule("precision", target=0.9), LABELS)
-    assert choice.bin.tolist() == [-1]
+    choice = choose(evidence(P, [10, 20, 20, 10], 4), ThresholdRule("precision", target=0.9), LABELS)
+    assert choice.found.tolist() == [False]
     assert np.isnan(choice.threshold).all()
 
 
 def test_rules_without_positives_fall_back_to_one_half() -> None:
     nobody = np.zeros_like(LABELS)
     for rule in ("changepoint", "largest_jump", "onset", "f1", "youden"):
-        choice = evidence(P, [10, 20, 20, 10], 4).choose(ThresholdRule(rule), nobody)
-        assert choice.bin.tolist() == [-1]
+        choice = choose(evidence(P, [10, 20, 20, 10], 4), ThresholdRule(rule), nobody)
+        assert choice.found.tolist() == [False]
         assert choice.threshold.tolist() == [0.5]
 
 
@@ -161,8 +165,8 @@ def test_threshold_of_the_sampled_items_is_their_mean() -> None:
     table = BinTable("rank", np.array([50, 50]), np.array([0.2, 0.8]), np.array([0.0, 0.5]), np.array([0.5, 1.0]))
     items = Evidence(np.array([0.1, 0.3, 0.6, 0.7]), np.array([0, 0, 1, 1]), table)
     labels = np.array([[0, 0, 1, 1]], dtype=np.int8)
-    assert items.choose(ThresholdRule("changepoint", of="all"), labels).threshold.tolist() == [0.8]
-    assert items.choose(ThresholdRule("changepoint", of="sampled"), labels).threshold.tolist() == [pytest.approx(0.65)]
+    assert choose(items, ThresholdRule("changepoint", of="all"), labels).threshold.tolist() == [0.8]
+    assert choose(items, ThresholdRule("changepoint", of="sampled"), labels).threshold.tolist() == [pytest.approx(0.65)]
 
 
 def test_an_item_drawn_twice_counts_as_two_labels() -> None:
@@ -177,13 +181,61 @@ def test_an_item_drawn_twice_counts_as_two_labels() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"name": "elbow"}, "rule must be one of changepoint"),
+        ({"name": "elbow"}, "rule must be one of map, bins, paper"),
         ({"name": "precision"}, "rule 'precision' needs a target"),
         ({"name": "f1", "target": 0.9}, "rule 'f1' takes no target"),
         ({"name": "recall", "target": 1.0}, r"target must lie in \(0, 1\)"),
+        ({"name": "f1", "cut": 0.2}, "rule 'f1' takes no cost"),
+        ({"cut": 1.0}, r"cut must lie in \(0, 1\)"),
         ({"of": "some"}, "of must be one of all, sampled"),
     ],
 )
 def test_bad_rules_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ThresholdRule(**settings)
+
+
+@pytest.mark.parametrize(("cost", "cut"), [((1, 1), 0.5), ((1, 4), 0.2), ((3, 1), 0.75)])
+def test_costs_give_the_cut(cost: tuple[float, float], cut: float) -> None:
+    assert cut_of_cost(cost) == pytest.approx(cut)
+
+
+@pytest.mark.parametrize("cost", [(0, 1), (1, -1), (np.nan, 1), (np.inf, 1)])
+def test_bad_costs_are_refused(cost: tuple[float, float]) -> None:
+    with pytest.raises(UsageError, match="cost must be two positive numbers"):
+        cut_of_cost(cost)
+
+
+@given(counts, st.integers(0, 3))
+def test_shrunken_rates_are_the_isotonic_fit(pair: tuple[list[int], list[int]], seed: int) -> None:
+    from sklearn.isotonic import isotonic_regression
+
+    positives, labelled = (np.array([values], dtype=float) for values in pair)
+    mapped = np.sort(np.random.default_rng(seed).random(positives.shape))
+    weight = labelled + 10
+    expected = isotonic_regression(((positives + 10 * mapped) / weight)[0], sample_weight=weight[0])
+    np.testing.assert_allclose(shrunken_rates(positives, labelled, mapped)[0], expected, atol=1e-12)
+
+
+def test_the_bins_rule_takes_the_lowest_bin_that_reaches_the_cut() -> None:
+    assert bins_reaching(np.array([[0.1, 0.4, 0.6], [0.1, 0.2, 0.3]]), 0.4).tolist() == [1, -1]
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(400))
+    found = evidence(p, [100] * 20, 20)
+    labels = (p > 0.72).astype(np.int8)[None, :]
+    choice = choose(found, ThresholdRule("bins"), labels)
+    at = int(np.argmax(found.bins.p_mean == choice.threshold[0]))
+    assert found.bins.p_low[at - 1] < 0.72 < found.bins.p_high[at]
+    assert choose(found, ThresholdRule("bins", cut=0.9), labels).threshold[0] >= choice.threshold[0]
+    nobody = choose(found, ThresholdRule("bins"), np.zeros_like(labels))
+    assert (nobody.threshold[0], nobody.found[0]) == (NEVER, False)
+
+
+@pytest.mark.parametrize("kind", ["logit", "isotonic"])
+def test_the_map_rule_is_where_the_map_reaches_the_cut(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    p = np.sort(rng.random(1000))
+    labels = (rng.random((1, 1000)) < p**2).astype(np.int8)
+    low, high = (choose(evidence(p, [50] * 20, 20), ThresholdRule(cut=cut, map=kind), labels) for cut in (0.2, 0.5))
+    assert low.threshold[0] == pytest.approx(np.sqrt(0.2), abs=0.12)
+    assert high.threshold[0] == pytest.approx(np.sqrt(0.5), abs=0.06)

@@ -67,7 +67,7 @@ def test_soft_labels_rank_models_more_stably_than_hard_ones():
     rng = np.random.default_rng(0)
     p = rng.beta(1.2, 1.2, 300)
     scores = p[:, None] + rng.normal(0, [0.30, 0.32, 0.34, 0.36], (300, 4))
-    result = annotation_bootstrap(rng.binomial(8, p), np.full(300, 8), scores, n_replicates=300)
+    result = annotation_bootstrap(rng.binomial(8, p), np.full(300, 8), scores, n_bootstrap=300)
     for metric in ("soft_auroc", "soft_average_precision"):
         soft, hard = result.stability(metric)
         assert soft.mean_pairwise > hard.mean_pairwise

@@ -50,7 +50,7 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
         ("item,m,n\nx,1,NaN\n", "item 'x' has no score of model 'n'"),
         ("item,m\nx,1\nx,1\n", r"row 2 \(line 3\), column 'item': the item 'x' is here twice"),
         ("item,m,m\nx,1,1\n", "the column of a model is named twice: 'm'"),
-        ("item\nx\n", "a wide table has one column a model"),
+        ("item\nx\n", "a wide table has one column per model"),
         ("item,model,score\nx,m,1\nx,m,1\n", r"row 2 .*: a score of the same model for item 'x' is here twice"),
         ("item,model,score\nx,m,1\ny,n,1\n", r"item 'x' has no score of model 'n' \(missing in all: 2\)"),
         ("item,model,score\nx,,1\n", "column 'model': the id is blank"),

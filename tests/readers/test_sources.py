@@ -164,7 +164,7 @@ def test_frames_without_rows_or_columns() -> None:
 
 @pytest.mark.parametrize("source", [None, 3, [FRAME], FRAME.to_dict()])
 def test_no_table_at_all(source: object) -> None:
-    with pytest.raises(UsageError, match="a table must be a path, '-' or a pandas DataFrame"):
+    with pytest.raises(UsageError, match="a table must be a path, '-' or a data frame"):
         read_votes(source)
 
 

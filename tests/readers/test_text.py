@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from softgold.errors import InputError
-from softgold.readers import read_votes
+from softgold.errors import InputError, SoftgoldWarning
+from softgold.readers import read_scores, read_votes
 
 HEADER = b"item,annotator,vote\n"
 
@@ -49,21 +49,38 @@ def test_missing_column(tmp_path: Path) -> None:
     )
 
 
-def test_another_separator_is_guessed_at_in_words_only(tmp_path: Path) -> None:
-    assert "separated by another character" in refusal(tmp_path, b"item;annotator;vote\nx;a;1\n")
-    assert "separated by another character" in refusal(tmp_path, b"item,annotator,vote\nx,a,1\n", "votes.tsv")
+@pytest.mark.parametrize("mark", [b",", b";", b"\t", b"|"])
+@pytest.mark.parametrize("name", ["votes.csv", "votes.tsv", "votes.txt", "votes"])
+def test_the_first_line_tells_the_separator(tmp_path: Path, mark: bytes, name: str) -> None:
+    data = (
+        mark.join([b"item", b'"annotator"', b"vote"])
+        + b"\n"
+        + mark.join([b"x,y", b"a;b", b"1"]).replace(b"x,y", b'"x,y"').replace(b"a;b", b'"a;b"')
+    )
+    votes = read_votes(write(tmp_path, data, name))
+    assert (votes.item_ids.tolist(), votes.annotator_ids.tolist(), votes.votes.tolist()) == (["x,y"], ["a;b"], [1])
+
+
+def test_a_decimal_comma(tmp_path: Path) -> None:
+    path = write(tmp_path, b"item;net;tree\nx;0,25;1\ny;1e-3;-0,5\n", "scores.csv")
+    assert read_scores(path).values.tolist() == [[0.25, 1.0], [0.001, -0.5]]
+    votes = write(tmp_path, b"item;annotator;vote\nx;a;1,0\ny;a;0,0\n")
+    assert read_votes(votes).votes.tolist() == [1, 0]
+    with pytest.raises(InputError, match=r"row 1 .*: a score must be a finite number, got '1\.234,5'"):
+        read_scores(write(tmp_path, b"item;net\nx;1.234,5\n", "scores.csv"))
 
 
 @pytest.mark.parametrize(
     ("header", "named"),
     [
-        (b"item,task,annotator,vote", "the item: 'item', 'task'"),
+        (b"item,image_id,annotator,vote", "the item: 'item', 'image_id'"),
+        (b"task,image,annotator,vote,unit", "the item: 'task', 'image', 'unit'"),
         (b"item,Worker,user,vote", "the annotator: 'Worker', 'user'"),
         (b"item,annotator,vote,vote", "the vote: 'vote', 'vote'"),
     ],
 )
 def test_two_candidate_columns(tmp_path: Path, header: bytes, named: str) -> None:
-    message = refusal(tmp_path, header + b"\nx,a,1,1\n")
+    message = refusal(tmp_path, header + b"\nx,a,1,1" + b",1" * (header.count(b",") - 3) + b"\n")
     assert message.startswith(f"FILE has several columns that could be {named}; choose one with --")
 
 
@@ -74,12 +91,51 @@ def test_a_column_can_be_chosen_by_name(tmp_path: Path) -> None:
         read_votes(path, item="unit")
 
 
-@pytest.mark.parametrize("value", [b"2", b"-1", b"maybe", b"0.5", b"none", b"y", "１".encode()])
+@pytest.mark.parametrize("value", [b"2", b"-1", b"maybe", b"0.5", b"none", b"yep", "１".encode()])
 def test_unknown_vote_names_row_and_value(tmp_path: Path, value: bytes) -> None:
     assert refusal(tmp_path, HEADER + b"x,a,1\ny,a," + value + b"\n") == (
         "FILE, row 2 (line 3), column 'vote': a vote must be 0 or 1, true or false, yes or no, positive or negative, "
-        f"or empty; got {value.decode()!r}"
+        f"present or absent, or empty; got {value.decode()!r}; if one value counts as 1 and the others as 0, name it "
+        f"with --positive (positive=): the values are '1', {value.decode()!r}"
     )
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"), [("Y", "n"), ("T", "f"), ("Present", "ABSENT"), ("accept", "reject"), ("yes", "NO"), ("1.0", "0")]
+)
+def test_pairs_of_spellings(tmp_path: Path, yes: str, no: str) -> None:
+    votes = read_votes(write(tmp_path, HEADER + f"x,a,{yes}\ny,a, {no} \n".encode()))
+    assert votes.votes.tolist() == [1, 0]
+
+
+def test_any_value_can_count_as_one(tmp_path: Path) -> None:
+    path = write(tmp_path, HEADER + b"x,a,Cat\ny,a,dog\nz,a,\nw,a,bird\nv,a,cat\n")
+    with pytest.warns(SoftgoldWarning, match="1 item has no vote"):
+        votes = read_votes(path, positive="cat")
+    assert votes.votes.tolist() == [0, 0, 0, 1]
+    with pytest.warns(SoftgoldWarning):
+        assert read_votes(path, positive="DOG").votes.tolist() == [0, 1, 0, 0]
+    with pytest.raises(InputError, match=r"no vote is 'fish'.*the values are 'Cat', 'dog', 'bird', 'cat'"):
+        read_votes(path, positive="fish")
+
+
+def test_a_task_column_beside_the_items_tells_the_question(tmp_path: Path) -> None:
+    path = write(tmp_path, b"task,item,worker,vote\nq1,x,a,1\nq2,x,a,0\nq1,y,b,no\nq2,y,b,bad\n")
+    votes = read_votes(path, question="q1")
+    assert (votes.item_ids.tolist(), votes.votes.tolist()) == (["x", "y"], [1, 0])
+    with pytest.raises(InputError, match="has votes on 2 tasks: 'q1', 'q2'; choose one with --question"):
+        read_votes(path)
+    with pytest.raises(InputError, match=r"row 4 \(line 5\), column 'vote'"):
+        read_votes(path, question="q2")
+    with pytest.raises(InputError, match="has no task 'q3'"):
+        read_votes(path, question="q3")
+    with pytest.raises(InputError, match="has no column 'task'"):
+        read_votes(write(tmp_path, HEADER + b"x,a,1\n"), question="q1")
+
+
+def test_a_wide_table_gets_a_hint(tmp_path: Path) -> None:
+    assert "if it has one column per rater, give --wide" in refusal(tmp_path, b"item,ann,bob,eve\nx,1,0,\ny,0,yes,1\n")
+    assert "--wide" not in refusal(tmp_path, b"item,age,city\nx,12,Rome\n")
 
 
 def test_the_line_is_that_of_an_editor(tmp_path: Path) -> None:
@@ -115,18 +171,18 @@ def test_no_such_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("votes.csv", b"PAR1....PAR1", "FILE is not delimited text: it looks like a Parquet file"),
-        ("votes.csv", gzip.compress(HEADER, mtime=0), "FILE is not delimited text: it looks like a gzip file"),
-        ("votes.tsv", b"PK\x03\x04....", "it looks like a zip archive or a spreadsheet"),
+        ("votes.csv", b"PAR1....PAR1", "FILE cannot be read as Parquet"),
+        ("votes.csv", gzip.compress(HEADER, mtime=0), "FILE has a header and no rows"),
+        ("votes.tsv", b"PK\x03\x04....", "FILE is not a whole zip archive"),
         ("votes.csv", "item,annotator".encode("utf-16"), "it looks like UTF-16 text; save it as UTF-8"),
         ("votes.csv", HEADER + b"x,a\0,1\n", "FILE is not delimited text: byte 23 is NUL"),
         ("votes.parquet", HEADER, "FILE cannot be read as Parquet"),
         ("votes.parquet", b"", "FILE cannot be read as Parquet"),
-        ("votes.csv.gz", HEADER, "FILE is not a whole gzip file"),
-        ("votes.csv.gz", gzip.compress(HEADER + b"x,a,1\n", mtime=0)[:-9], "FILE is not a whole gzip file"),
-        ("votes.xlsx", b"", "cannot tell the format of FILE from its name"),
-        ("votes", HEADER, "cannot tell the format of FILE from its name"),
-        ("votes.gz", gzip.compress(HEADER, mtime=0), "cannot tell the format of FILE from its name"),
+        ("votes.csv.gz", HEADER, "FILE has a header and no rows"),
+        ("votes.csv.gz", gzip.compress(HEADER + b"x,a,1\n", mtime=0)[:-9], "cannot read FILE: Compressed file ended"),
+        ("votes.xlsx", b"", "FILE is empty"),
+        ("votes", HEADER, "FILE has a header and no rows"),
+        ("votes.gz", gzip.compress(HEADER, mtime=0), "FILE has a header and no rows"),
     ],
 )
 def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, data: bytes, said: str) -> None:

@@ -22,9 +22,9 @@ def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
         softgold.fit(votes, engine="coordinate").save(folder, source="votes.csv")
         assert (
-            main(["calibrate", str(folder), "--experts", str(SAMPLES / "experts.csv"), "-q", "--replicates", "100"])
+            main(["calibrate", str(folder), "--experts", str(SAMPLES / "experts.csv"), "-q", "--n-bootstrap", "100"])
             == 0
         )
-    options = ["--bootstrap", "50", "--annotation-bootstrap", "40", "-q"]
+    options = ["--n-bootstrap", "50", "--n-vote-bootstrap", "40", "-q"]
     assert main(["evaluate", str(folder), "--scores", str(SAMPLES / "scores.csv"), *options]) == 0
     return folder

@@ -19,7 +19,8 @@ from softgold.report.blocks import Section, Table
 from softgold.report.convergence.plots import Range, Series, Stack, StraightLine, cloud, ranges, series, stacked_bars
 from softgold.report.convergence.section import convergence_section
 from softgold.report.convergence.summary import read_convergence
-from softgold.report.html import report_sections
+from softgold.report.html import report_page
+from softgold.report.pages import join_pages
 from softgold.runs import open_run
 
 EVIL = "<script>alert(1)</script>"
@@ -182,13 +183,13 @@ def test_the_command_writes_the_page(cli: Callable, folder: Path) -> None:
 
 def test_a_run_is_as_before_and_may_have_both(full_run: Path, folder: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(full_run, tmp_path / "run"))
-    before = [section.key for section in report_sections(open_run(run))]
+    before = [section.key for section in report_page(open_run(run)).sections]
     assert read_convergence(run) is None
     assert 'id="convergence"' not in write_report(run).read_text()
     for path in folder.iterdir():
         shutil.copy(path, run)
-    after = [section.key for section in report_sections(open_run(run), read_convergence(run))]
-    assert after == [*before[:-1], "convergence", before[-1]]
+    both = join_pages(report_page(open_run(run)), report_page(read_convergence(run)))
+    assert [section.key for section in both.sections] == [*before, "convergence"]
     page = write_report(run, force=True).read_text()
     assert '<section id="convergence">' in page
     assert '<section id="models">' in page

@@ -16,7 +16,7 @@ import pytest
 from softgold.errors import InputError, OutputError, StorageError
 from softgold.evaluation.result import Average, TaskEvaluation
 from softgold.report import render_report, write_report
-from softgold.report.html import report_sections
+from softgold.report.html import report_page
 from softgold.runs import open_run
 from softgold.tables.soft_labels import binary_entropy
 
@@ -52,7 +52,7 @@ def read(page: str) -> Reader:
 
 
 def keys(run: Path) -> list[str]:
-    return [section.key for section in report_sections(open_run(run))]
+    return [section.key for section in report_page(open_run(run)).sections]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def bare(tmp_path: Path) -> Path:
 
 
 def test_sections_follow_the_files(run: Path, bare: Path) -> None:
-    everything = ["data", "soft-labels", "annotators", "fit", "experts", "models", "next"]
+    everything = ["data", "soft-labels", "experts", "models", "annotators", "next", "fit"]
     assert keys(run) == everything
     for name, section in (
         ("evaluation.json", "models"),
@@ -116,7 +116,7 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
 
 def test_items_where_votes_help_are_those_with_the_largest_epistemic_part(run: Path) -> None:
     summary = open_run(run)
-    table = report_sections(summary)[-1].panels[0].tables[1]
+    table = next(section for section in report_page(summary).sections if section.key == "next").panels[0].tables[1]
     posterior = summary.fit.posterior
     gain = binary_entropy(posterior.soft_labels().expected_vote) - posterior.vote_entropy()
     best = int(np.argmax(gain))
@@ -226,7 +226,7 @@ def test_tasks_become_panels(run: Path) -> None:
     task = opened.evaluation.only
     tasks = (replace(task, task="heart"), replace(task, task="lung"))
     opened.add(replace(opened.evaluation, tasks=tasks, average=average_of(task)), force=True)
-    models = next(section for section in report_sections(open_run(run)) if section.key == "models")
+    models = next(section for section in report_page(open_run(run)).sections if section.key == "models")
     assert [panel.name for panel in models.panels] == ["Average of 2 tasks", "heart", "lung"]
 
 
@@ -253,6 +253,8 @@ def test_a_model_without_values_has_dashes(run: Path) -> None:
     task = opened.evaluation.only
     table = task.table.copy()
     table.loc[table["model"] == "model_1", ["value", "low", "high", "rank"]] = np.nan
-    opened.add(replace(opened.evaluation, tasks=(replace(task, table=table, stability=None),)), force=True)
+    opened.add(
+        replace(opened.evaluation, tasks=(replace(task, table=table, stability=task.stability.iloc[:0]),)), force=True
+    )
     page = render_report(open_run(run))
     assert re.search(r"model_1</td><td class=\"number\" data-order=\"-inf\">–</td>", page)

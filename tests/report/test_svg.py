@@ -35,7 +35,9 @@ CHARTS = {
     "one point": lambda: curve([(0.5, 0.0)], x_title="x", y_title="y", **WORDS),
     "scatter": lambda: scatter([Point(EVIL, 0.5, 0.6)], x_title="x", y_title="y", **WORDS),
     "crowded scatter": lambda: scatter([Point(str(i), 0.5, 0.6) for i in range(60)], x_title="x", y_title="y", **WORDS),
-    "slope": lambda: slope([EVIL, "b"], [1, 2], [2, 1], left_title="l", right_title="r", **WORDS),
+    "slope": lambda: slope(
+        [EVIL, "b"], [1, 2], [2, 1], place_names=(["1", "2"], ["2", EVIL]), left_title="l", right_title="r", **WORDS
+    ),
     "bars": lambda: paired_bars([(EVIL, -0.2, 0.5)], names=("a", "b"), x_title="x", **WORDS),
 }
 
@@ -72,7 +74,19 @@ def test_points_lie_where_their_values_are() -> None:
 
 
 def test_lines_of_a_slope_chart_cross_for_models_that_swap() -> None:
-    root = ET.fromstring(str(slope(["a", "b", "c"], [1, 2, 3], [2, 1, 3], left_title="l", right_title="r", **WORDS)))
+    root = ET.fromstring(
+        str(
+            slope(
+                ["a", "b", "c"],
+                [1, 2, 3],
+                [2, 1, 3],
+                place_names=("123", "213"),
+                left_title="l",
+                right_title="r",
+                **WORDS,
+            )
+        )
+    )
     ends = {
         line.get("class"): (float(line.get("y1")), float(line.get("y2")))
         for line in root.iter("line")

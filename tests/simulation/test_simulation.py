@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -44,10 +44,10 @@ def known_annotator_posterior(study: Simulation) -> np.ndarray:
     """P(z = 1 | votes) of the two-class model with annotators and prevalence known, summed over a grid of b and u."""
     votes, truth, chosen = study.votes, study.truth, study.settings
     assert chosen.tricky_spread is not None
-    assert chosen.pull_scale is not None
+    assert chosen.pull_sd is not None
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(5)
     grid = np.linspace(-5, 5, 41) * M
-    b, u = (part.ravel() for part in np.meshgrid(grid, chosen.pull_scale * nodes))
+    b, u = (part.ravel() for part in np.meshgrid(grid, chosen.pull_sd * nodes))
     weights = np.repeat(node_weights, len(grid))
     signs = 2.0 * votes.votes - 1
     ability, lean = truth.ability[votes.annotator_codes], truth.lean[votes.annotator_codes]
@@ -144,13 +144,13 @@ def test_the_share_of_tricky_items_is_that_of_the_normal(spread: float) -> None:
 
 
 def test_no_item_is_tricky_without_spread() -> None:
-    truth = simulate(tricky_spread=0, pull_scale=0).truth
+    truth = simulate(tricky_spread=0, pull_sd=0).truth
     np.testing.assert_array_equal(truth.difficulty, np.where(truth.label == 1, M, -M))
     assert not truth.pull.any()
 
 
 def test_leans_follow_mean_and_spread_whatever_the_kind() -> None:
-    truth = simulate(n_annotators=9000, n_items=3000, lean_mean=-0.4, lean_spread=0.7, adversarial_share=1 / 3,
+    truth = simulate(n_annotators=9000, n_items=3000, lean_mean=-0.4, lean_sd=0.7, adversarial_share=1 / 3,
                      random_share=1 / 3).truth  # fmt: skip
     for kind in ("helpful", "random", "adversarial"):
         lean = truth.lean[truth.kind == kind]
@@ -187,7 +187,7 @@ def test_difficulty_is_half_normal_on_either_side() -> None:
 
 
 def test_abilities_follow_kind_mean_and_spread() -> None:
-    truth = simulate(n_annotators=4000, n_items=2000, ability_mean=3.0, ability_spread=0.5, adversarial_share=0.2,
+    truth = simulate(n_annotators=4000, n_items=2000, ability_mean=3.0, ability_sd=0.5, adversarial_share=0.2,
                      random_share=0.1).truth  # fmt: skip
     assert (truth.kind == "adversarial").sum() == 800
     assert (truth.kind == "random").sum() == 400
@@ -199,14 +199,14 @@ def test_abilities_follow_kind_mean_and_spread() -> None:
 
 
 def test_abilities_stay_above_zero_where_the_normal_does_not() -> None:
-    truth = simulate(n_annotators=4000, n_items=2000, ability_mean=0.0, ability_spread=2.0).truth
+    truth = simulate(n_annotators=4000, n_items=2000, ability_mean=0.0, ability_sd=2.0).truth
     assert (truth.ability > 0).all()
     # A half-normal has the mean 2 sqrt(2 / pi).
     assert truth.ability.mean() == pytest.approx(2 * np.sqrt(2 / np.pi), rel=0.05)
 
 
 def test_equal_abilities_without_spread() -> None:
-    assert set(simulate(ability_mean=1.5, ability_spread=0.0).truth.ability) == {1.5}
+    assert set(simulate(ability_mean=1.5, ability_sd=0.0).truth.ability) == {1.5}
 
 
 @pytest.mark.parametrize("distribution", ["fixed", "poisson", "long_tail"])
@@ -301,7 +301,7 @@ def test_votes_have_the_chances_of_the_model(own: dict[str, object]) -> None:
 
 def test_votes_follow_lean_pull_and_class_apart() -> None:
     """The chances fit within every part of the table too, so that no term is missing or has the wrong sign."""
-    study = simulate(n_items=5000, votes_per_item=20, lean_spread=1.0, pull_scale=1.0)
+    study = simulate(n_items=5000, votes_per_item=20, lean_sd=1.0, pull_sd=1.0)
     chance, truth = chances(study), study.truth
     lean, pull = truth.lean[study.votes.annotator_codes], truth.pull[study.votes.item_codes]
     clarity = truth.clarity[study.votes.item_codes]
@@ -335,7 +335,7 @@ def test_sensitivity_and_specificity_are_the_shares_of_right_votes(model: str) -
 
 
 def test_sensitivity_and_specificity_where_they_are_known() -> None:
-    plain = simulate(tricky_spread=0, pull_scale=0, random_share=0.3, adversarial_share=0.3).truth
+    plain = simulate(tricky_spread=0, pull_sd=0, random_share=0.3, adversarial_share=0.3).truth
     np.testing.assert_allclose(plain.sensitivity, expit(plain.ability * M + plain.lean), atol=1e-7)
     np.testing.assert_allclose(plain.specificity, expit(plain.ability * M - plain.lean), atol=1e-7)
     # Whoever cannot tell says yes as often to both classes.
@@ -344,7 +344,7 @@ def test_sensitivity_and_specificity_where_they_are_known() -> None:
     coins = simulate(model="glad", random_share=1.0).truth
     np.testing.assert_allclose([coins.sensitivity, coins.specificity], 0.5, atol=1e-7)
     # Someone who can tell perfectly is wrong on the tricky items alone.
-    perfect = simulate(ability_mean=1e5, ability_spread=0.0).truth
+    perfect = simulate(ability_mean=1e5, ability_sd=0.0).truth
     np.testing.assert_allclose(perfect.sensitivity, norm.cdf(1 / 0.8), atol=1e-4)
 
 
@@ -648,14 +648,14 @@ def test_settings_take_the_place_of_the_preset_s() -> None:
         ({"model": "glad", "difficulty_scale": float("inf")}, "difficulty_scale must lie in"),
         ({"model": "glad", "positive_ease": -1}, "positive_ease must lie in"),
         ({"tricky_spread": -0.1}, "tricky_spread must lie in"),
-        ({"pull_scale": float("nan")}, "pull_scale must lie in"),
-        ({"lean_spread": -1}, "lean_spread must lie in"),
+        ({"pull_sd": float("nan")}, "pull_sd must lie in"),
+        ({"lean_sd": -1}, "lean_sd must lie in"),
         ({"lean_mean": float("inf")}, "lean_mean must lie in"),
         ({"lean_mean": "low"}, "lean_mean must be a number, got 'low'"),
         ({"model": "irt"}, "model must be one of two-class, glad; got 'irt'"),
         ({"ability_mean": -1}, "ability_mean"),
-        ({"ability_mean": 0, "ability_spread": 0}, "must not both be 0"),
-        ({"adversarial_share": 0.7, "random_share": 0.4}, "must not sum above 1, got 0.7 [+] 0.4"),
+        ({"ability_mean": 0, "ability_sd": 0}, "must not both be 0"),
+        ({"adversarial_share": 0.7, "random_share": 0.4}, "must be at most 1, got 0.7 [+] 0.4"),
         ({"adversarial_share": -0.1}, "adversarial_share"),
         ({"votes_per_item": 0.5}, "votes_per_item"),
         ({"votes_per_item": 101}, "at most the number of annotators, 100, got 101"),
@@ -696,15 +696,17 @@ def test_impossible_settings_are_refused(arguments: dict[str, object], words: st
         ("difficulty_scale", "glad", "two-class"),
         ("positive_ease", "glad", "two-class"),
         ("tricky_spread", "two-class", "glad"),
-        ("pull_scale", "two-class", "glad"),
+        ("pull_sd", "two-class", "glad"),
         ("lean_mean", "two-class", "glad"),
-        ("lean_spread", "two-class", "glad"),
+        ("lean_sd", "two-class", "glad"),
     ],
 )
 def test_settings_of_the_other_model_are_refused(name: str, owner: str, other: str) -> None:
     own = simulate(model=owner, n_items=30, n_annotators=10, **{name: 0.25})
     assert getattr(own.settings, name) == 0.25
-    words = f"^{name} belongs to the model '{owner}', and the model is '{other}'; leave {name} out or choose the model"
+    words = (
+        f"^{name} is a setting of the model '{owner}', but the model is '{other}'; leave {name} out or use the model"
+    )
     with pytest.raises(UsageError, match=words):
         simulate(model=other, **{name: 0.25})
     with pytest.raises(UsageError, match=words):
@@ -712,8 +714,8 @@ def test_settings_of_the_other_model_are_refused(name: str, owner: str, other: s
 
 
 def test_settings_state_the_defaults_of_their_model() -> None:
-    names = ("tricky_spread", "pull_scale", "lean_mean", "lean_spread", "difficulty_scale", "positive_ease",
-             "ability_mean", "ability_spread")  # fmt: skip
+    names = ("tricky_spread", "pull_sd", "lean_mean", "lean_sd", "difficulty_scale", "positive_ease",
+             "ability_mean", "ability_sd")  # fmt: skip
     two, glad = SimulationSettings(), SimulationSettings(model="glad")
     assert two.model == "two-class"
     assert [getattr(two, name) for name in names] == [0.8, 0.6, 0.0, 0.5, None, None, 1.0, 0.7]
@@ -727,7 +729,7 @@ def own_settings(draw: st.DrawFn) -> dict[str, object]:
         ranges = {"difficulty_scale": (0.01, 50), "positive_ease": (0.1, 10)}
         model = "glad"
     else:
-        ranges = {"tricky_spread": (0, 10), "pull_scale": (0, 10), "lean_mean": (-5, 5), "lean_spread": (0, 5)}
+        ranges = {"tricky_spread": (0, 10), "pull_sd": (0, 10), "lean_mean": (-5, 5), "lean_sd": (0, 5)}
         model = "two-class"
     return {"model": model, **{name: draw(st.none() | st.floats(*ends)) for name, ends in ranges.items()}}
 
@@ -747,7 +749,7 @@ def possible_settings(draw: st.DrawFn) -> SimulationSettings:
         "prevalence": draw(st.floats(0.01, 0.99)),
         **draw(own_settings()),
         "ability_mean": draw(st.floats(0, 5)),
-        "ability_spread": draw(st.floats(0.01, 5)),
+        "ability_sd": draw(st.floats(0.01, 5)),
         "adversarial_share": draw(st.floats(0, 0.5)),
         "random_share": draw(st.floats(0, 0.5)),
         "votes_per_item": draw(st.floats(fewest, annotators_each)),
@@ -788,17 +790,8 @@ def test_whatever_is_possible_gives_a_valid_study(chosen: SimulationSettings) ->
 # The sample data
 
 
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_samples", ROOT / "scripts" / "make_samples.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_samples_are_remade_byte_for_byte(tmp_path: Path) -> None:
-    load_script().main(tmp_path)
+def test_samples_are_remade_byte_for_byte(load_script: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    load_script("make_samples").main(tmp_path)
     remade = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     kept = {path.name: path.read_bytes() for path in (ROOT / "data_samples").iterdir()}
     assert remade.keys() == kept.keys()

@@ -1,4 +1,4 @@
-"""Cohen's kappa, for two label vectors and for all pairs of raters at once."""
+"""Cohen's kappa of two raters and of all pairs of raters."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ NO_PAIRS = pd.DataFrame(
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     """Return Cohen's kappa of two raters' labels of the same units, each of shape (n,).
 
-    kappa = (P_o - P_e) / (1 - P_e): observed agreement, corrected by what the raters' own category shares make
-    likely by chance (Cohen, 1960). Both raters use one and the same category: 1. No unit: NaN.
+    kappa = (P_o - P_e) / (1 - P_e): observed agreement, corrected for the agreement that the raters' category shares
+    would give by chance (Cohen, 1960). It is 1 if both use one category throughout, and NaN without units.
 
     >>> round(cohen_kappa([1] * 33 + [0] * 367, [1] * 30 + [0] * 370), 4)  # CleanPatrick, Table 6
     0.9483
     """
     a, b = np.asarray(first), np.asarray(second)
     if a.shape != b.shape or a.ndim != 1:
-        raise InputError(f"two raters need equally long label vectors, got shapes {a.shape} and {b.shape}")
+        raise InputError(f"two raters need label vectors of equal length, got shapes {a.shape} and {b.shape}")
     if not len(a):
         return float("nan")
     table = cohen_kappas(NominalLabels.from_matrix([list(a), list(b)]))
@@ -45,13 +45,13 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
 def cohen_kappas(labels: NominalLabels, *, min_shared: int = 1, level: float = 0.95) -> pd.DataFrame:
     """Return Cohen's kappa of every pair of raters who share at least `min_shared` units.
 
-    One sparse product gives all joint counts: O(pairs of labels within units), no raters x units matrix.
+    One sparse product gives all joint counts, in O(pairs of labels within units).
 
     Args:
         labels: The labels; a rater may label a unit once.
-        min_shared: Pairs that share fewer units are left out.
-        level: Level of the large-sample interval (Fleiss, Cohen and Everitt, 1969), cut to [-1, 1];
-            with few shared units it is too narrow.
+        min_shared: Smallest number of shared units.
+        level: Level of the large-sample interval (Fleiss, Cohen and Everitt, 1969), clipped to [-1, 1]; too
+            narrow for few shared units.
 
     Returns:
         `rater_a, rater_b, n_shared, agreement, kappa, kappa_lo, kappa_hi, wording`, in the order of the raters.
@@ -64,9 +64,9 @@ def cohen_kappas(labels: NominalLabels, *, min_shared: int = 1, level: float = 0
     check_positive_int(min_shared, "min_shared")
     check_in_range(level, 0, 1, "level", ends="open")
     _refuse_repeats(labels)
-    cells = _joint_cells(labels).having_at_least(min_shared)
+    cells = _joint_cells(labels).with_shared(min_shared)
     kappa, standard_error = _kappa_and_error(cells)
-    reach = ndtri(0.5 + level / 2) * standard_error
+    half_width = ndtri(0.5 + level / 2) * standard_error
     raters = labels.rater_ids
     return pd.DataFrame(
         {
@@ -75,8 +75,8 @@ def cohen_kappas(labels: NominalLabels, *, min_shared: int = 1, level: float = 0
             "n_shared": cells.pair_shared.astype(np.int64),
             "agreement": cells.sum_by_pair(cells.share * cells.equal),
             "kappa": kappa,
-            "kappa_lo": np.maximum(kappa - reach, -1.0),
-            "kappa_hi": np.minimum(kappa + reach, 1.0),
+            "kappa_lo": np.maximum(kappa - half_width, -1.0),
+            "kappa_hi": np.minimum(kappa + half_width, 1.0),
             "wording": [landis_koch(value) for value in kappa],
         }
     )
@@ -84,7 +84,7 @@ def cohen_kappas(labels: NominalLabels, *, min_shared: int = 1, level: float = 0
 
 @dataclass(frozen=True, eq=False)
 class _JointCells:
-    """Non-zero cells (pair of raters, category of the first, category of the second) with their counts."""
+    """Counts of the non-zero cells: pair of raters, category by the first, category by the second."""
 
     pair: IntArray
     row: IntArray
@@ -99,20 +99,20 @@ class _JointCells:
 
     @property
     def pair_shared(self) -> FloatArray:
-        """Units that both raters of each pair labelled."""
+        """Units labelled by both raters of each pair."""
         return self.sum_by_pair(self.count)
 
     @property
     def share(self) -> FloatArray:
-        """Each cell's share of its pair's units."""
+        """Share of each cell in its pair's units."""
         return self.count / self.pair_shared[self.pair]
 
     @property
     def equal(self) -> NDArray[np.bool_]:
         return np.equal(self.row, self.column)
 
-    def having_at_least(self, shared: int) -> _JointCells:
-        keep = self.pair_shared >= shared
+    def with_shared(self, minimum: int) -> _JointCells:
+        keep = self.pair_shared >= minimum
         cells = keep[self.pair]
         new_pair = np.cumsum(keep) - 1
         return _JointCells(
@@ -147,11 +147,11 @@ def _kappa_and_error(cells: _JointCells) -> tuple[FloatArray, FloatArray]:
     column_share = _marginal(cells, cells.column, shape)
     observed = cells.sum_by_pair(cells.share * cells.equal)
     expected = (row_share * column_share).sum(axis=1)
-    room = 1.0 - expected
-    one_category = np.isclose(room, 0.0, atol=1e-12)
-    safe_room = np.where(one_category, 1.0, room)
-    kappa = np.where(one_category, 1.0, (observed - expected) / safe_room)
-    variance = _large_sample_variance(cells, kappa, expected, row_share, column_share) / safe_room**2
+    beyond_chance = 1.0 - expected
+    one_category = np.isclose(beyond_chance, 0.0, atol=1e-12)
+    divisor = np.where(one_category, 1.0, beyond_chance)
+    kappa = np.where(one_category, 1.0, (observed - expected) / divisor)
+    variance = _large_sample_variance(cells, kappa, expected, row_share, column_share) / divisor**2
     error = np.where(one_category, 0.0, np.sqrt(np.maximum(variance, 0.0) / np.maximum(cells.pair_shared, 1.0)))
     return kappa, error
 
@@ -177,4 +177,4 @@ def _refuse_repeats(labels: NominalLabels) -> None:
     repeated = order[1:][order[1:] == order[:-1]]
     if len(repeated):
         rater = labels.rater_ids[int(repeated[0] % len(labels.rater_ids))]
-        raise InputError(f"kappa needs one label a rater and unit, but rater {rater!r} labelled a unit more than once")
+        raise InputError(f"kappa needs one label per rater and unit; rater {rater!r} labelled a unit more than once")

@@ -1,4 +1,4 @@
-"""Nominal labels in sparse form: which rater put which unit into which category, any number of each."""
+"""Nominal labels in long form: any number of units, raters and categories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 
 def sum_by(codes: NDArray[np.integer[Any]], values: NDArray[Any], length: int) -> FloatArray:
-    """Return the sum of `values` for each code 0 .. length - 1.
+    """Return the sum of `values` per code 0 .. length - 1.
 
     >>> sum_by(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3).tolist()
     [1.0, 0.0, 5.0]
@@ -32,16 +32,16 @@ def sum_by(codes: NDArray[np.integer[Any]], values: NDArray[Any], length: int) -
 
 @dataclass(frozen=True, eq=False)
 class UnitCounts:
-    """How often each unit was put into each category, summed up.
+    """Counts of labels per unit and category.
 
-    Every agreement coefficient over exchangeable raters (alpha, Fleiss, percent) follows from these sums.
+    Every coefficient over exchangeable raters (alpha, Fleiss, percent agreement) follows from these sums.
 
     Attributes:
         unit_codes: Unit of each label, shape (L,).
         category_codes: Category of each label, shape (L,).
         labels_per_unit: Labels of each unit, shape (units,).
         agreeing_pairs: Ordered pairs of equal labels within each unit, shape (units,).
-        category_totals: Labels of each category in units of two labels or more, shape (categories,).
+        category_totals: Labels of each category in units with at least two labels, shape (categories,).
     """
 
     unit_codes: IntArray
@@ -52,7 +52,7 @@ class UnitCounts:
 
     @classmethod
     def from_codes(cls, unit: Any, category: Any, n_units: int, n_categories: int) -> UnitCounts:
-        """Count labels given as unit and category codes; O(labels) unless categories outnumber labels by far.
+        """Count labels by unit and category code; O(labels) unless there are far more categories than labels.
 
         >>> counts = UnitCounts.from_codes([0, 0, 1], [1, 1, 0], 2, 2)
         >>> counts.labels_per_unit.tolist(), counts.agreeing_pairs.tolist(), counts.category_totals.tolist()
@@ -61,7 +61,7 @@ class UnitCounts:
         units, categories = np.asarray(unit), np.asarray(category)
         key = np.multiply(categories, n_units, dtype=np.int64)
         key += units
-        # A table of zeros larger than the labels themselves would cost more than sorting the labels.
+        # A dense table much larger than the labels costs more than sorting them.
         if n_units * n_categories <= 8 * len(key) + 1024:
             table = np.bincount(key, minlength=n_units * n_categories).reshape(n_categories, n_units)
             sizes, agreeing = table.sum(axis=0), (table * (table - 1)).sum(axis=0)
@@ -75,7 +75,7 @@ class UnitCounts:
 
     @property
     def n_units(self) -> int:
-        """Number of units, those without labels included."""
+        """Number of units, including those without labels."""
         return len(self.labels_per_unit)
 
     @property
@@ -85,11 +85,11 @@ class UnitCounts:
 
     @cached_property
     def pairable(self) -> NDArray[np.bool_]:
-        """Which units have two labels or more, shape (units,); the others say nothing of agreement."""
+        """Whether each unit has at least two labels, shape (units,); the others carry no agreement."""
         return np.greater_equal(self.labels_per_unit, 2)
 
     def matrix(self) -> sparse.csr_array:
-        """The counts as a sparse table of units x categories."""
+        """Return the counts as a sparse matrix, units x categories."""
         ones = np.ones(len(self.unit_codes))
         shape = (self.n_units, self.n_categories)
         return sparse.csr_array((ones, (self.unit_codes, self.category_codes)), shape=shape)
@@ -97,7 +97,7 @@ class UnitCounts:
 
 @dataclass(frozen=True, eq=False)
 class NominalLabels:
-    """Labels in long form, one entry a label, without the missing ones.
+    """Labels in long form, one entry per label, without missing ones.
 
     Attributes:
         unit_codes: Unit of each label, shape (L,).
@@ -125,10 +125,10 @@ class NominalLabels:
 
     @classmethod
     def from_votes(cls, votes: VoteTable) -> NominalLabels:
-        """Take binary votes as labels 0 and 1; averaged repeats are refused because they are not labels."""
+        """Build from binary votes as labels 0 and 1; averaged repeats raise."""
         if votes.weights is not None:
             raise InputError(
-                "agreement needs whole votes, and repeated votes were averaged here; "
+                "agreement needs single votes, but repeated votes were averaged; "
                 "read them with duplicates='first', 'last' or 'all'"
             )
         return cls(
@@ -142,11 +142,11 @@ class NominalLabels:
 
     @classmethod
     def from_long(cls, units: Any, raters: Any, values: Any) -> NominalLabels:
-        """Build from three equally long columns; a missing value (None, NaN) is no label."""
+        """Build from three columns of equal length; None or NaN is a missing label."""
         columns = [pd.Series(column).reset_index(drop=True) for column in (units, raters, values)]
         if len({len(column) for column in columns}) != 1:
             lengths = ", ".join(str(len(column)) for column in columns)
-            raise InputError(f"units, raters and values must be equally long, got {lengths}")
+            raise InputError(f"units, raters and values must have equal lengths, got {lengths}")
         for name, column in zip(("unit", "rater"), columns[:2], strict=True):
             if column.isna().any():
                 raise InputError(f"every label needs a {name}, missing at position {int(column.isna().argmax())}")
@@ -165,10 +165,10 @@ class NominalLabels:
 
     @classmethod
     def from_matrix(cls, rows: Sequence[Sequence[Any]], raters: Sequence[Any] | None = None) -> NominalLabels:
-        """Build from rows of raters and columns of units; None or NaN is a missing label."""
+        """Build from one row per rater and one column per unit; None or NaN is a missing label."""
         widths = {len(row) for row in rows}
         if len(widths) > 1:
-            raise InputError(f"every rater needs one entry a unit, got rows of {sorted(widths)} entries")
+            raise InputError(f"every rater needs one entry per unit, got rows of {sorted(widths)} entries")
         n_units = widths.pop() if widths else 0
         names = list(range(len(rows))) if raters is None else list(raters)
         units = np.tile(np.arange(n_units), len(rows))

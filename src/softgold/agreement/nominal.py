@@ -1,4 +1,4 @@
-"""Agreement of raters on nominal labels: Krippendorff's alpha, Fleiss' kappa, percent agreement, with intervals."""
+"""Krippendorff's alpha with its interval, Fleiss' kappa and percent agreement, for nominal labels."""
 
 from __future__ import annotations
 
@@ -10,43 +10,34 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from softgold.agreement.kappa import NO_PAIRS, cohen_kappa, cohen_kappas
+from softgold.agreement.kappa import NO_PAIRS, cohen_kappas
 from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts
-from softgold.agreement.wording import RELIABLE, TENTATIVE, krippendorff_wording, landis_koch
+from softgold.agreement.wording import krippendorff_wording, landis_koch
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import warn
 
 __all__ = [
-    "RELIABLE",
-    "TENTATIVE",
     "Agreement",
     "AlphaInterval",
-    "NominalLabels",
-    "UnitCounts",
     "agreement",
     "alpha_interval",
     "alpha_of_sums",
-    "cohen_kappa",
-    "cohen_kappas",
     "fleiss_kappa",
     "krippendorff_alpha",
-    "krippendorff_wording",
-    "landis_koch",
     "percent_agreement",
 ]
 
 _CHUNK_CELLS = 4_000_000
 MOST_PAIRS = 20_000_000
-"""Pairs of labels within units up to which `agreement` computes kappa for all pairs of raters."""
+"""Number of pairs of labels above which `agreement` leaves out Cohen's kappa."""
 
 
 def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
-    """Return Krippendorff's alpha for nominal labels, any number of raters and categories, labels missing or not.
+    """Return Krippendorff's alpha for nominal labels; labels may be missing.
 
-    alpha = 1 - D_o / D_e: disagreement within units over the disagreement of all pairable labels thrown together
+    alpha = 1 - D_o / D_e: disagreement within units over the disagreement of all pairable labels pooled
     (Krippendorff, 2004; Tschirschwitz and Rodehorst, Label Convergence, eq. 6). Units with fewer than two labels are
-    ignored. It is computed from counts, O(labels). Every pairable label in one category: 1, with a warning, because
-    nothing could have disagreed. No unit with two labels: NaN, with a warning.
+    ignored. Time is O(labels). With one category alpha is 1, and without a unit of two labels it is NaN; both warn.
 
     >>> rows = [[1, 0, 1, 1, 0, None, 0, 1], [1, 0, 0, 1, 0, 1, 0, None], [1, 1, 1, 1, 0, 1, None, None]]
     >>> round(krippendorff_alpha(NominalLabels.from_matrix(rows)), 4)
@@ -59,7 +50,7 @@ def krippendorff_alpha(labels: NominalLabels | UnitCounts) -> float:
 
 
 def percent_agreement(labels: NominalLabels | UnitCounts) -> float:
-    """Return the chance that two raters drawn from a unit agree, averaged over units with two labels or more.
+    """Return the probability that two raters of a unit agree, mean over units with at least two labels.
 
     >>> percent_agreement(NominalLabels.from_matrix([[1, 0, 1], [1, 1, None]]))
     0.5
@@ -72,7 +63,7 @@ def percent_agreement(labels: NominalLabels | UnitCounts) -> float:
 
 
 def fleiss_kappa(labels: NominalLabels | UnitCounts) -> float | None:
-    """Return Fleiss' kappa (1971), or None unless every labelled unit has the same number of labels, two or more.
+    """Return Fleiss' kappa (1971), or None if labelled units have one label or different numbers of labels.
 
     >>> round(fleiss_kappa(NominalLabels.from_matrix([[1, 0, 1, 0], [1, 0, 0, 0]])), 4)
     0.4667
@@ -95,60 +86,60 @@ class AlphaInterval:
     Attributes:
         low: Lower end.
         high: Upper end.
-        level: Its level.
-        replicates: Number of resamples.
-        one_category: Resamples in which a single category was left, whose alpha is 1 by definition; many of them
-            mean that the upper end says little.
+        level: Confidence level.
+        n_bootstrap: Number of resamples.
+        one_category: Resamples with a single category, where alpha is 1 by definition; if there are many, the upper
+            end means little.
     """
 
     low: float
     high: float
     level: float
-    replicates: int
+    n_bootstrap: int
     one_category: int
 
 
 def alpha_interval(
-    labels: NominalLabels | UnitCounts, *, replicates: int = 2000, level: float = 0.95, seed: int = 0
+    labels: NominalLabels | UnitCounts, *, n_bootstrap: int = 2000, level: float = 0.95, seed: int = 0
 ) -> AlphaInterval:
-    """Return a percentile interval of alpha from resampling units (those with two labels or more).
+    """Return a percentile bootstrap interval of alpha over units with at least two labels.
 
-    Units with equal counts are interchangeable, so a resample is one multinomial draw over the distinct count
-    vectors, and all resamples are a matrix product: the cost hardly depends on the number of units.
+    A resample is one multinomial draw over the distinct count vectors, so the cost hardly depends on the number of
+    units.
 
     >>> labels = NominalLabels.from_matrix([[1, 0, 1, 1, 0, 0] * 20, [1, 0, 0, 1, 0, 0] * 20])
-    >>> interval = alpha_interval(labels, replicates=500, seed=1)
+    >>> interval = alpha_interval(labels, n_bootstrap=500, seed=1)
     >>> interval.low < krippendorff_alpha(labels) < interval.high
     True
     """
-    check_positive_int(replicates, "replicates", minimum=2)
+    check_positive_int(n_bootstrap, "n_bootstrap", minimum=2)
     check_positive_int(seed, "seed", minimum=0)
     check_in_range(level, 0, 1, "level", ends="open")
     counts = _counts(labels)
     if not counts.pairable.any():
-        return AlphaInterval(float("nan"), float("nan"), level, replicates, 0)
-    alphas, one_category = _resampled_alphas(_Patterns.of(counts), replicates, np.random.default_rng(seed))
+        return AlphaInterval(float("nan"), float("nan"), level, n_bootstrap, 0)
+    alphas, one_category = _resampled_alphas(_Patterns.of(counts), n_bootstrap, np.random.default_rng(seed))
     low, high = np.percentile(alphas, [50 * (1 - level), 50 * (1 + level)])
-    return AlphaInterval(float(low), float(high), level, replicates, int(one_category.sum()))
+    return AlphaInterval(float(low), float(high), level, n_bootstrap, int(one_category.sum()))
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far raters agree, in numbers and in words.
+    """Agreement of raters, in numbers and in words.
 
     Attributes:
         n_units: Units with at least one label.
-        n_pairable: Units with two labels or more, the ones that count.
+        n_pairable: Units with at least two labels; only these carry agreement.
         n_raters: Raters with at least one label.
         n_labels: Labels.
         alpha: Krippendorff's nominal alpha.
         interval: Its bootstrap interval over units.
-        landis_koch: Alpha on the scale of Landis and Koch.
-        reliability: Alpha in Krippendorff's words.
+        landis_koch: Word of Landis and Koch for alpha.
+        reliability: Word of Krippendorff for alpha.
         percent: Percent agreement, as a share.
-        fleiss: Fleiss' kappa; None when units have different numbers of labels.
-        kappas: Cohen's kappa of every pair of raters, the table of `cohen_kappas`; empty beyond `MOST_PAIRS`.
-        notes: What to know of the numbers, one sentence each.
+        fleiss: Fleiss' kappa; None if units have different numbers of labels.
+        kappas: Cohen's kappa of every pair of raters (`cohen_kappas`); empty above `MOST_PAIRS`.
+        notes: Caveats, one sentence each.
     """
 
     n_units: int
@@ -171,19 +162,19 @@ class Agreement:
 
 
 def agreement(
-    labels: NominalLabels, *, replicates: int = 2000, level: float = 0.95, min_shared: int = 1, seed: int = 0
+    labels: NominalLabels, *, n_bootstrap: int = 2000, level: float = 0.95, min_shared: int = 1, seed: int = 0
 ) -> Agreement:
-    """Measure the agreement of all raters (alpha, percent, Fleiss) and of each pair (Cohen's kappa).
+    """Return the agreement of all raters (alpha, percent, Fleiss) and of each pair (Cohen's kappa).
 
     Args:
         labels: The labels, in long form.
-        replicates: Resamples of units for the interval of alpha.
-        level: Level of the intervals.
-        min_shared: Pairs of raters that share fewer units get no kappa.
+        n_bootstrap: Resamples of units for the interval of alpha.
+        level: Confidence level of the intervals.
+        min_shared: Smallest number of shared units for a pair's kappa.
         seed: Seed of the resampling.
 
     Example:
-        >>> result = agreement(NominalLabels.from_matrix([[1, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 1]]), replicates=100)
+        >>> result = agreement(NominalLabels.from_matrix([[1, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 1]]), n_bootstrap=100)
         >>> round(result.alpha, 3), result.landis_koch, result.reliability, len(result.kappas)
         (0.656, 'substantial', 'not reliable', 3)
     """
@@ -193,7 +184,7 @@ def agreement(
     too_many = float((size * (size - 1)).sum()) / 2 > MOST_PAIRS
     notes = [note] if note else []
     if too_many:
-        notes.append("Cohen's kappa was left out: there are too many pairs of raters; see `cohen_kappas`")
+        notes.append("Cohen's kappa was left out: there are too many pairs of raters; call `cohen_kappas`")
     for sentence in notes:
         warn(sentence)
     return Agreement(
@@ -202,7 +193,7 @@ def agreement(
         n_raters=len(np.unique(labels.rater_codes)),
         n_labels=len(labels),
         alpha=alpha,
-        interval=alpha_interval(counts, replicates=replicates, level=level, seed=seed),
+        interval=alpha_interval(counts, n_bootstrap=n_bootstrap, level=level, seed=seed),
         landis_koch=landis_koch(alpha),
         reliability=krippendorff_wording(alpha),
         percent=percent_agreement(counts),
@@ -217,24 +208,24 @@ def _counts(labels: NominalLabels | UnitCounts) -> UnitCounts:
 
 
 def _alpha_and_note(counts: UnitCounts) -> tuple[float, str]:
-    """Alpha, and what its reader must be told, if anything."""
+    """Return alpha, and a caveat or an empty text."""
     pairable = counts.pairable
     if not pairable.any():
-        return float("nan"), "alpha is undefined: no unit has labels of two raters"
+        return float("nan"), "alpha is undefined: no unit has labels from two raters"
     totals = counts.category_totals.astype(np.float64)
     alpha, one_category = _alpha_of_sums(_agreement_mass(counts).sum()[None], totals[None, :])
     if one_category[0]:
-        return 1.0, "alpha is 1 by definition: every label is the same category, so nothing could have disagreed"
+        return 1.0, "alpha is 1 by definition: all labels have the same category"
     return float(alpha[0]), ""
 
 
 def _agreement_mass(counts: UnitCounts) -> FloatArray:
-    """Diagonal of the coincidence matrix, unit by unit; a unit of one label has none."""
+    """Return each unit's part of the coincidence matrix's diagonal; 0 for a unit with one label."""
     return np.asarray(counts.agreeing_pairs / np.maximum(counts.labels_per_unit - 1, 1))
 
 
 def alpha_of_sums(agreeing: FloatArray, size: FloatArray, same: FloatArray) -> FloatArray:
-    """Alpha from sums over units, element by element: 1 where there is one category or no label at all.
+    """Return alpha from sums over units, elementwise; 1 where there is one category or no label.
 
     Args:
         agreeing: Diagonal of the coincidence matrix, summed.
@@ -253,14 +244,14 @@ def alpha_of_sums(agreeing: FloatArray, size: FloatArray, same: FloatArray) -> F
 
 
 def _alpha_of_sums(agreeing: FloatArray, totals: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Alpha from the summed coincidence diagonal, shape (B,), and category totals, shape (B, C)."""
+    """Return alpha from the summed diagonal, shape (B,), and category totals, shape (B, C)."""
     alpha = alpha_of_sums(agreeing, totals.sum(axis=1), (totals * (totals - 1.0)).sum(axis=1))
     return alpha, (totals > 0).sum(axis=1) == 1
 
 
 @dataclass(frozen=True, eq=False)
 class _Patterns:
-    """Distinct count vectors of the pairable units, and how many units have each."""
+    """Distinct count vectors of pairable units, with their frequencies."""
 
     agreeing: FloatArray
     counts: sparse.csr_array
@@ -271,20 +262,20 @@ class _Patterns:
         kept = np.flatnonzero(counts.pairable)
         matrix = counts.matrix()[kept]
         agreeing = _agreement_mass(counts)[kept]
-        if counts.n_categories > 8:  # vectors of many categories hardly repeat
+        if counts.n_categories > 8:  # with many categories, vectors hardly repeat
             return cls(agreeing, matrix, np.ones(len(kept), dtype=np.int64))
         _, first, frequency = np.unique(matrix.toarray(), axis=0, return_index=True, return_counts=True)
         return cls(agreeing[first], matrix[first], frequency.astype(np.int64))
 
 
 def _resampled_alphas(
-    patterns: _Patterns, replicates: int, rng: np.random.Generator
+    patterns: _Patterns, n_bootstrap: int, rng: np.random.Generator
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     n_units = int(patterns.frequency.sum())
     chance = patterns.frequency / n_units
     step = max(1, _CHUNK_CELLS // len(chance))
     parts = []
-    for start in range(0, replicates, step):
-        drawn = rng.multinomial(n_units, chance, size=min(step, replicates - start)).astype(np.float64)
+    for start in range(0, n_bootstrap, step):
+        drawn = rng.multinomial(n_units, chance, size=min(step, n_bootstrap - start)).astype(np.float64)
         parts.append(_alpha_of_sums(drawn @ patterns.agreeing, drawn @ patterns.counts))
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

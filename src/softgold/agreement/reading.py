@@ -1,4 +1,4 @@
-"""Reading nominal labels of any number of categories from a table."""
+"""Reader for nominal labels of any number of categories."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from softgold.errors import warn
 from softgold.readers.base import Source
 from softgold.readers.cells import ABSENT
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column
+from softgold.readers.export_source import ExportSource
 from softgold.readers.longform import clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.sources import TableLike, open_source
+from softgold.readers.tasks import select_task
 
 __all__ = ["read_nominal"]
 
@@ -29,16 +31,22 @@ def read_nominal(
     vote: str | None = None,
     wide: bool = False,
     duplicates: Literal["error", "first", "last"] = "error",
+    format: str | None = None,
+    question: str | None = None,
+    positive: str | None = None,
 ) -> NominalLabels:
-    """Read labels of any categories, written in any way; only the same text is the same category.
+    """Read labels of any categories; each distinct text is a category.
 
     Args:
         source: As in `softgold.read_votes`: long `item, annotator, vote`, or wide.
-        item: Name of the item column, where it is not one of the common names.
+        item: Name of the item column, if it is not a common one.
         annotator: Name of the annotator column.
-        vote: Name of the column with the categories; an empty cell is no label.
-        wide: The table has one row an item and one column a rater.
-        duplicates: What to do when a rater put an item into different categories.
+        vote: Name of the category column; an empty cell is no label.
+        wide: The table has one row per item and one column per rater.
+        duplicates: What to do if a rater gave an item different labels.
+        format: As in `softgold.read_votes`.
+        question: As in `softgold.read_votes`.
+        positive: For a question with several choices per answer: the choice to take as a label of 1.
 
     Example:
         >>> frame = pd.DataFrame({"image": ["x", "x"], "rater": ["ann", "bob"], "label": ["cat", "dog"]})
@@ -46,7 +54,8 @@ def read_nominal(
         ['cat', 'dog']
     """
     check_choice(duplicates, ("error", "first", "last"), "duplicates")
-    table = open_source(source)
+    table = open_source(source, format=format, question=question, positive=positive, item=item)
+    item = None if isinstance(table, ExportSource) else item
     categories: dict[str, int] = {}
 
     def code(_source: Source, _column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -58,7 +67,9 @@ def read_nominal(
         refuse_with_wide(annotator=annotator, vote=vote)
         entries = read_wide(table, find_column(table, ITEM, item), code)
     else:
-        columns = find_column(table, ITEM, item), find_column(table, EXPERT, annotator)
+        items = find_column(table, ITEM, item)
+        table = select_task(table, items, question)
+        columns = items, find_column(table, EXPERT, annotator)
         entries = read_long(table, *columns, find_column(table, VOTE, vote), code)
     cleaned = clean(entries, duplicates, "label")
     for message in cleaned.warnings:

@@ -1,4 +1,4 @@
-"""What a coefficient is called in words, on the two scales that readers ask for."""
+"""Words for agreement coefficients, by Landis and Koch and by Krippendorff."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["RELIABLE", "TENTATIVE", "krippendorff_wording", "landis_koch"]
 RELIABLE = 0.8
 """Alpha from which Krippendorff calls labels reliable."""
 TENTATIVE = 0.667
-"""Alpha below which Krippendorff advises to draw no conclusion."""
+"""Alpha below which Krippendorff advises against any conclusion."""
 
 _LANDIS_KOCH = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"), (1.0, "almost perfect"))
 
 
 def landis_koch(coefficient: float) -> str:
-    """Name a chance-corrected coefficient as Landis and Koch (1977) do; upper ends belong to the lower name.
+    """Return the word of Landis and Koch (1977) for a coefficient; an upper bound belongs to the lower word.
 
     >>> landis_koch(0.42), landis_koch(0.4), landis_koch(-0.1)
     ('moderate', 'fair', 'poor')
@@ -28,7 +28,7 @@ def landis_koch(coefficient: float) -> str:
 
 
 def krippendorff_wording(alpha: float) -> str:
-    """Say whether labels with this alpha can be relied on (Krippendorff, 2004: 0.800 and 0.667).
+    """Return whether labels with this alpha are reliable (Krippendorff, 2004: 0.800 and 0.667).
 
     >>> krippendorff_wording(0.91), krippendorff_wording(0.7), krippendorff_wording(0.42)
     ('reliable', 'tentative conclusions only', 'not reliable')

@@ -1,4 +1,4 @@
-"""`softgold agreement`: how far raters agree."""
+"""`softgold agreement`: Krippendorff's alpha and kappas."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
     AsJson,
-    DuplicateChoice,
-    Duplicates,
     Force,
-    ItemColumn,
     Quiet,
     Seed,
-    VoteColumn,
     Votes,
-    Wide,
+    print_data,
     print_json,
     say,
 )
+from softgold.cli.reading import ReadingOptions, with_reading_options
+from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -36,75 +33,65 @@ MOST_LISTED = 12
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agreement")(agreement)
+    app.command("agreement")(with_reading_options(agreement))
 
 
 def agreement(
     votes: Votes,
-    nominal: Annotated[
-        bool, typer.Option("--nominal", help="Labels are any categories, not votes of yes and no.")
-    ] = False,
+    nominal: Annotated[bool, typer.Option("--nominal", help="Labels are categories, not yes/no votes.")] = False,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", metavar="FILE", help="Write the kappas of all pairs of raters here.")
+        Path | None, typer.Option("--pairs", metavar="FILE", help="Write the kappa of every pair of raters to FILE.")
     ] = None,
-    min_shared: Annotated[int, typer.Option(help="Leave out pairs of raters who share fewer items.")] = 1,
-    replicates: Annotated[int, typer.Option(help="Resamples of items for the interval of alpha.")] = 2000,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    min_shared: Annotated[int, typer.Option(help="Leave out pairs of raters with fewer items in common.")] = 1,
+    n_bootstrap: Annotated[
+        int, typer.Option("--n-bootstrap", help="Resamples of items for the interval of alpha.")
+    ] = 2000,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    *,
+    reading: ReadingOptions,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how far raters agree: alpha and kappa.
+    """Measure agreement of raters: alpha and kappa.
 
-    Krippendorff's alpha, Cohen's kappa of every pair, Fleiss' kappa where it exists; intervals beside the numbers, and
-    the words of Landis and Koch and of Krippendorff for them.
+    Prints Krippendorff's alpha, percent agreement, Fleiss' kappa, and Cohen's kappa of every pair, with intervals and
+    with the words of Landis and Koch and of Krippendorff.
     """
     from softgold.agreement import agreement as measure
     from softgold.output import check_target, write_table
 
     if pairs is not None:
         check_target(pairs, force=force)
-    labels = _read(votes, (item_col, annotator_col, vote_col), nominal=nominal, wide=wide, duplicates=duplicates)
+    labels = _read(votes, reading, nominal=nominal)
     if len(labels.rater_ids) < 2:
-        raise InputError(f"{votes} has the labels of one rater only; agreement needs two")
-    result = measure(labels, replicates=replicates, level=level, min_shared=min_shared, seed=seed)
+        raise InputError(f"{votes} has labels from one rater only; agreement needs two")
+    result = measure(labels, n_bootstrap=n_bootstrap, level=level, min_shared=min_shared, seed=seed)
     if pairs is not None:
         write_table(result.kappas, pairs, force=force)
         say(f"written: {pairs}", quiet=quiet)
     if as_json:
         print_json(result.to_dict())
     else:
-        typer.echo(_text(result))
+        print_data(printable(_text(result)) + "\n")
 
 
-def _read(
-    source: str,
-    columns: tuple[str | None, str | None, str | None],
-    *,
-    nominal: bool,
-    wide: bool,
-    duplicates: DuplicateChoice,
-) -> NominalLabels:
+def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:
     from softgold.agreement import NominalLabels, read_nominal
-    from softgold.readers import read_experts, read_votes
+    from softgold.readers import read_experts
 
-    item, annotator, vote = columns
-    if not nominal and wide:
-        votes = read_votes(source, item=item, annotator=annotator, vote=vote, wide=True, duplicates=duplicates)
-        return NominalLabels.from_votes(votes)
+    arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
+    if not nominal and reading.wide:
+        return NominalLabels.from_votes(reading.read_study(source).only)
     if not nominal:
-        # A table of experts is a table of votes whose annotators may be called experts.
-        experts = read_experts(source, item=item, annotator=annotator, vote=vote, duplicates=duplicates)
+        # Read as experts, so that the annotator column may be called expert.
+        experts = read_experts(source, **arguments)
+        say(experts.table.origin, quiet=not experts.table.origin)
         return NominalLabels.from_votes(experts.table)
-    if duplicates not in ("error", "first", "last"):
-        raise UsageError(f"--duplicates {duplicates} has no meaning for --nominal labels; take first or last")
-    return read_nominal(source, item=item, annotator=annotator, vote=vote, wide=wide, duplicates=duplicates)
+    if reading.duplicates not in ("error", "first", "last"):
+        raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
+    return read_nominal(source, wide=reading.wide, **arguments)
 
 
 def _text(result: Agreement) -> str:
@@ -112,9 +99,9 @@ def _text(result: Agreement) -> str:
     alpha = f"{result.alpha:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
     words = f"{result.landis_koch} (Landis and Koch), {result.reliability} (Krippendorff)"
     fleiss = "-  (items have different numbers of labels)" if result.fleiss is None else f"{result.fleiss:.3f}"
-    counts = f"{result.n_labels:,} labels of {result.n_raters:,} raters on {result.n_units:,} items"
+    counts = f"{result.n_labels:,} labels by {result.n_raters:,} raters on {result.n_units:,} items"
     lines = [
-        f"{counts}, {result.n_pairable:,} of them with two labels or more",
+        f"{counts}, {result.n_pairable:,} with at least two labels",
         f"Krippendorff's alpha  {alpha}  {words}",
         f"percent agreement     {100 * result.percent:.1f} %",
         f"Fleiss' kappa         {fleiss}",
@@ -129,8 +116,8 @@ def _kappa_lines(result: Agreement) -> list[str]:
         return ["-  (no pair of raters)"]
     if len(table) > MOST_LISTED:
         low, middle, high = table["kappa"].quantile([0.25, 0.5, 0.75])
-        spread = f"half of them in [{low:.3f}, {high:.3f}]; --pairs FILE has them all"
-        return [f"{middle:.3f} in the middle of {len(table):,} pairs of raters, {spread}"]
+        spread = f"quartiles {low:.3f} and {high:.3f}; --pairs FILE writes them all"
+        return [f"median {middle:.3f} over {len(table):,} pairs of raters, {spread}"]
     return [_kappa_line(row) for _, row in table.iterrows()]
 
 

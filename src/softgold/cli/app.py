@@ -1,17 +1,19 @@
 """The frame of the command line: which commands there are, and what becomes of errors and warnings.
 
-Exit codes: 0 done, 1 a fault of ours, 2 bad usage or bad input, 130 interrupted, 141 the reader of our output left.
+Exit codes: 0 done, 1 a fault of ours, 2 bad usage or bad input, 130 interrupted, 141 the reader of our output left,
+143 asked to end.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -19,7 +21,10 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from softgold import __version__
-from softgold.cli.common import discard_output
+from softgold.cli.common import print_data, say
+from softgold.cli.signals import interruptible
+from softgold.cli.streams import StandardOutputError, discard, steady_streams
+from softgold.cli.text import one_line
 from softgold.errors import SoftgoldError, SoftgoldWarning
 
 __all__ = ["COMMANDS", "build_app", "load_command", "main"]
@@ -32,38 +37,47 @@ COMMANDS = {
     "fit": "Fit a model to votes and write a run directory.",
     "predict": "Score new votes with the abilities of a fitted run.",
     "baseline": "Compute soft labels by vote share or majority.",
+    "next": "Say which votes to buy next, and when to stop.",
+    "update": "Add votes to a run and fit it again from where it stood.",
     "sample-experts": "Draw items for expert review.",
-    "calibrate": "Choose a threshold from expert labels.",
+    "calibrate": "Calibrate labels with the answers of experts.",
     "evaluate": "Judge models against hard labels and against soft ones.",
     "report": "Write one HTML page that shows what a run has found.",
-    "agreement": "Say how far raters agree: alpha and kappa.",
-    "describe": "Say what is in a vote table, and what to be warned of.",
-    "simulate": "Draw a study whose truth is known.",
+    "agreement": "Measure agreement of raters: alpha and kappa.",
+    "describe": "Describe a vote table and list problems found.",
+    "import": "Read votes from the export of an annotation tool.",
+    "simulate": "Simulate a study with a known truth.",
     "convergence": "Say how high a model can score where raters differ.",
     "duplicates": "Plan which pairs to ask about to find duplicates.",
     "uncertainty": "Judge the uncertainty of a segmentation model.",
 }
 
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
+STOPPED = {130: "interrupted", 143: "terminated"}
+READER_LEFT = 141
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    with _plain_warnings(), _terminable():
+    with steady_streams(), _plain_warnings(), interruptible() as interrupted:
         try:
-            code = build_app()(args=arguments, prog_name="softgold", standalone_mode=False)
-            sys.stdout.flush()
+            before = _written()
+            with _output_errors():
+                code = build_app()(args=arguments, prog_name="softgold", standalone_mode=False)
+                sys.stdout.flush()
             return _finished(code)
-        except SoftgoldError as error:
-            return _fail(str(error), 2, error)
-        except typer.TyperException as error:
-            return _fail(_usage_sentence(error), error.exit_code, error)
+        except (StandardOutputError, BrokenPipeError) as error:
+            return _lost_answer(error, written=_written() > before)
+        except SystemExit as stop:
+            if isinstance(stop.__context__, BrokenPipeError):  # Typer turns it into an exit of its own
+                return _lost_answer(stop.__context__, written=_written() > before)
+            return _finished(stop.code if isinstance(stop.code, int | None) else 1)
         except KeyboardInterrupt:
             return _finished(130)
-        except SystemExit as stop:
-            return _stopped(stop)
         except Exception as error:
-            return _fail(_fault_sentence(error), 1, error)
+            # Ctrl-C while a library is imported may come out of it as any error.
+            return _finished(130) if interrupted() else _failed(error)
 
 
 class LazyGroup(TyperGroup):
@@ -91,7 +105,8 @@ def load_command(name: str) -> Any:
     """Import the module of a command and return the command that it registers."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.callback()(_nothing)
-    import_module(f"softgold.cli.{name.replace('-', '_')}").register(app)
+    module = name.replace("-", "_")
+    import_module(f"softgold.cli.{module}_" if iskeyword(module) else f"softgold.cli.{module}").register(app)
     group = typer.main.get_command(app)
     return group.commands[name] if isinstance(group, TyperGroup) else group
 
@@ -106,27 +121,54 @@ def _root(
 ) -> None:
     """Crowd votes to soft labels with honest uncertainty, and models judged against them."""
     if version:
-        typer.echo(f"softgold {__version__}")
+        print_data(f"softgold {__version__}\n")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        say(context.get_help())
         raise typer.Exit(2)
 
 
 def _finished(result: Any) -> int:
     code = result if isinstance(result, int) else 0
-    if code == 130:
-        typer.echo("interrupted; nothing half-written was left behind", err=True)
+    if code in STOPPED:
+        say(f"{STOPPED[code]}; nothing half-written was left behind")
     return code
 
 
-def _fail(sentence: str, code: int, error: BaseException) -> int:
+def _failed(error: Exception) -> int:
+    """Say what went wrong in one sentence, and return the exit code."""
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
 
         traceback.print_exception(error)
-    typer.echo(f"error: {sentence}", err=True)
+    sentence, code = _sentence(error)
+    say(one_line(f"error: {sentence}"))
     return code
+
+
+def _sentence(error: Exception) -> tuple[str, int]:
+    if isinstance(error, SoftgoldError):
+        return str(error), 2
+    if isinstance(error, typer.TyperException):
+        return _usage_sentence(error), error.exit_code
+    if _is_shortage(error):
+        return f"there is not enough memory for this ({error or 'no more was to be had'})", 2
+    if isinstance(error, UnicodeEncodeError):  # text of ours always can be encoded
+        text = error.object[max(0, error.start - 20) : error.end + 20]
+        return f"the text {text!r} is not valid Unicode (a lone surrogate or a name that is not UTF-8)", 2
+    return (
+        f"this is a fault of softgold, not of your input: {type(error).__name__}: {error}; "
+        f"set {DEBUG_VARIABLE}=1 for the traceback, and please report it"
+    ), 1
+
+
+def _is_shortage(error: Exception) -> bool:
+    """Say whether memory ran out; PyTorch has no exception of its own for it."""
+    return (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, RuntimeError) and "not enough memory" in str(error))
+    )
 
 
 def _usage_sentence(error: typer.TyperException) -> str:
@@ -135,19 +177,34 @@ def _usage_sentence(error: typer.TyperException) -> str:
     return " ".join(error.format_message().split()).rstrip(".") + hint
 
 
-def _fault_sentence(error: Exception) -> str:
-    return (
-        f"this is a fault of softgold, not of your input: {type(error).__name__}: {error}; "
-        f"set {DEBUG_VARIABLE}=1 for the traceback, and please report it"
-    )
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    """Name standard output where Typer, which prints help texts, leaves it at the system's error."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, SoftgoldError) or error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        raise StandardOutputError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def _stopped(stop: SystemExit) -> int:
-    # Typer turns the error that the reader of our output has left into an exit of its own.
-    if isinstance(stop.__context__, BrokenPipeError):
-        discard_output()
-        return 141
-    return stop.code if isinstance(stop.code, int) else 1
+def _lost_answer(error: OSError, *, written: bool) -> int:
+    """Return the exit code when standard output took no more: what was written to disk is there all the same."""
+    discard(sys.stdout)
+    left = isinstance(error, BrokenPipeError)
+    if written:
+        say("warning: the files were written, but not all of the answer could be printed", quiet=left)
+        return 0
+    if left:
+        return READER_LEFT
+    say(one_line(f"error: {error}"))
+    return 2
+
+
+def _written() -> int:
+    """Return how many files and folders this process has written."""
+    module = sys.modules.get("softgold.output.atomic")
+    return 0 if module is None else module.count_written()
 
 
 @contextmanager
@@ -169,26 +226,8 @@ def _plain_warnings() -> Iterator[None]:
                 show_others(message, category, filename, lineno, file, line)
             elif str(message) not in seen:
                 seen.add(str(message))
-                typer.echo(f"warning: {message}", err=True)
+                say(one_line(f"warning: {message}"))
 
         warnings.showwarning = show
         warnings.simplefilter("always", SoftgoldWarning)
         yield
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind the stack, so that temporary files are removed as they are on Ctrl-C."""
-
-    def stop(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    try:
-        previous = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

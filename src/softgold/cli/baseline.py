@@ -1,26 +1,20 @@
-"""`softgold baseline`: soft labels without a model."""
+"""`softgold baseline`: majority vote, vote share, mean rating."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    DuplicateChoice,
-    Duplicates,
     Force,
-    ItemColumn,
     OptionalOutput,
     Quiet,
-    VoteColumn,
     Votes,
-    Wide,
     say,
     write_or_print,
 )
+from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,28 +27,17 @@ Tie = Literal["positive", "negative"]
 Pair = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """How to read the table: names of its columns, its shape, and what to do with duplicates."""
-
-    item: str | None
-    annotator: str | None
-    value: str | None
-    wide: bool
-    duplicates: DuplicateChoice
-
-
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("baseline")(baseline)
+    app.command("baseline")(with_reading_options(baseline))
 
 
 def baseline(
     votes: Votes,
     output: OptionalOutput = None,
-    method: Annotated[Method, typer.Option("--method", help="Majority, or share of positive votes.")] = "mean",
+    method: Annotated[Method, typer.Option("--method", help="Majority vote, or share of positive votes.")] = "mean",
     tie: Annotated[
-        Tie | None, typer.Option("--tie", help="With majority: add hard labels, ties falling on this side.")
+        Tie | None, typer.Option("--tie", help="With majority: add hard labels; ties get this label.")
     ] = None,
     smoothing: Annotated[
         Pair | None, typer.Option("--smoothing", metavar="A B", help="With mean: a Beta(A, B) prior.")
@@ -65,32 +48,33 @@ def baseline(
     ] = None,
     cut: Annotated[
         float | None,
-        typer.Option("--cut", help="With --scale: add hard labels, 1 where the mean rating is above the cut."),
+        typer.Option("--cut", help="With --scale: add hard labels, 1 above this mean rating."),
     ] = None,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    *,
+    reading: ReadingOptions,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Compute soft labels by vote share or majority.
 
-    The table has the columns of soft_labels.csv; those of the signed difficulty, b_mean to b_hi, are empty.
+    Writes the columns of soft_labels.csv; b_mean, b_sd, b_lo and b_hi are empty.
     """
+    from softgold.models.baselines import Majority, Mean
     from softgold.output import check_target
 
     _check_options(method, tie, smoothing, scale, cut)
     if output is not None:
         check_target(output, force=force)
-    columns = Columns(item_col, annotator_col, vote_col, wide, duplicates)
     if scale is not None:
-        labels = _rating_labels(votes, columns, scale, cut)
+        kind, labels = "single", {"": _rating_labels(votes, reading, scale, cut)}
     else:
-        labels = _vote_labels(votes, columns, method, tie, smoothing)
-    write_or_print(labels.to_frame(), output, force=force)
-    say(f"{labels.method}: {len(labels):,} items, {labels.n_votes.sum():,} votes", quiet=quiet)
+        aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
+        study = reading.read_study(votes, quiet=quiet)
+        kind, labels = study.kind, {name: aggregator.aggregate(table) for name, table in study.votes.items()}
+    write_or_print(study_frame(labels, kind), output, force=force)
+    for name, table in labels.items():
+        told = f"{table.method}: {len(table):,} items, {table.n_votes.sum():,} votes"
+        say(f"{name}: {told}" if name else told, quiet=quiet)
     if output is not None:
         say(f"written: {output}", quiet=quiet)
 
@@ -99,42 +83,28 @@ def _check_options(
     method: Method, tie: Tie | None, smoothing: Pair | None, scale: Pair | None, cut: float | None
 ) -> None:
     if method != "majority" and tie is not None:
-        raise UsageError("--tie goes with --method majority")
+        raise UsageError("--tie needs --method majority")
     if method != "mean" and (smoothing is not None or scale is not None):
-        raise UsageError("--smoothing and --scale go with --method mean")
+        raise UsageError("--smoothing and --scale need --method mean")
     if scale is not None and smoothing is not None:
-        raise UsageError("--smoothing is for votes, and --scale says that the table has ratings")
+        raise UsageError("--smoothing works with votes, not with ratings (--scale)")
     if cut is not None and scale is None:
-        raise UsageError("--cut goes with --scale LOW HIGH")
+        raise UsageError("--cut needs --scale LOW HIGH")
 
 
-def _vote_labels(source: str, columns: Columns, method: Method, tie: Tie | None, smoothing: Pair | None) -> SoftLabels:
-    from softgold.models.baselines import Majority, Mean
-    from softgold.readers import read_votes
-
-    aggregator = Majority(tie=tie) if method == "majority" else Mean(smoothing=smoothing)
-    votes = read_votes(
-        source,
-        item=columns.item,
-        annotator=columns.annotator,
-        vote=columns.value,
-        wide=columns.wide,
-        duplicates=columns.duplicates,
-    )
-    return aggregator.aggregate(votes)
-
-
-def _rating_labels(source: str, columns: Columns, scale: Pair, cut: float | None) -> SoftLabels:
+def _rating_labels(source: str, reading: ReadingOptions, scale: Pair, cut: float | None) -> SoftLabels:
     from softgold.models.baselines import RatingMean
     from softgold.readers import read_ratings
 
     ratings = read_ratings(
         source,
         scale=scale,
-        item=columns.item,
-        annotator=columns.annotator,
-        rating=columns.value,
-        wide=columns.wide,
-        duplicates=columns.duplicates,
+        item=reading.item_col,
+        annotator=reading.annotator_col,
+        rating=reading.vote_col,
+        wide=reading.wide,
+        duplicates=reading.duplicates,
+        format=reading.format,
+        question=reading.question,
     )
     return RatingMean(cut=cut).aggregate(ratings)

@@ -1,4 +1,4 @@
-"""`softgold calibrate`: labels with a threshold that experts have calibrated."""
+"""`softgold calibrate`: calibrated soft labels, a threshold and labels from the answers of experts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from softgold.cli.common import (
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from softgold.experts import Calibration
+    from softgold.experts import Calibration, LabelQuality
     from softgold.runs import Run
-    from softgold.tables.experts import ExpertLabels
 
 __all__ = ["register"]
 
-RuleName = Literal["changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"]
+RuleName = Literal[
+    "map", "bins", "paper", "changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"
+]  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -42,12 +43,16 @@ def calibrate(
         typer.Option(
             "--experts",
             metavar="FILE",
-            help="Labels of the experts: item, annotator, label; or item, label, once for each expert's file.",
+            help="Answers of the experts: item, expert, answer; or item, answer, one file per expert. CSV or Excel.",
         ),
     ],
-    rule: Annotated[RuleName, typer.Option(help="How the threshold is drawn.")] = "changepoint",
+    rule: Annotated[RuleName, typer.Option(help="How the threshold is chosen.")] = "map",
+    cost: Annotated[
+        str | None,
+        typer.Option(metavar="FP:FN", help="Costs of a false positive and a false negative, with rule map or bins."),
+    ] = None,
     target: Annotated[
-        float | None, typer.Option(help="Precision or recall to reach, with --rule of that name.")
+        float | None, typer.Option(help="Precision or recall to reach, with the rule of that name.")
     ] = None,
     of: Annotated[
         Literal["all", "sampled"], typer.Option(help="Mean soft label of all items of the bin, or of the labelled.")
@@ -56,22 +61,29 @@ def calibrate(
         Literal["negative", "positive"], typer.Option(help="Label when the experts are evenly split.")
     ] = "negative",
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="Key that sample-experts wrote, with bins and weights.")
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="Key that sample-experts wrote, with strata and weights."),
     ] = None,
-    bins: Annotated[int | None, typer.Option(help="Number of bins, 20 if left out; not with --key.")] = None,
+    bins: Annotated[
+        int | None, typer.Option(help="Number of bins; by default one per 10 labels, at most 20. Not with --key.")
+    ] = None,
     scheme: Annotated[
-        Literal["rank", "width"] | None, typer.Option(help="How bins are cut, rank if left out; not with --key.")
+        Literal["rank", "width"] | None, typer.Option(help="How bins are cut, rank by default. Not with --key.")
     ] = None,
     soft_map: Annotated[
-        Literal["auto", "logit", "isotonic"], typer.Option("--map", help="Map from p to p_calibrated.")
-    ] = "auto",
+        Literal["logit", "isotonic", "auto"], typer.Option("--map", help="Map from p to p_calibrated.")
+    ] = "logit",
     scores: Annotated[
-        Path | None, typer.Option("--scores", metavar="FILE", help="Scores of detectors to judge: item, one a column.")
+        Path | None,
+        typer.Option("--scores", metavar="FILE", help="Scores of detectors to judge: item, one column per detector."),
     ] = None,
     ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="Go on without labels of items that the run lacks.")
+        bool, typer.Option("--ignore-unknown", help="Go on without answers about items that the run lacks.")
     ] = False,
-    replicates: Annotated[int, typer.Option(help="Resamples for each bootstrap.")] = 2000,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 2 if labels at the threshold are worse than labels cut at 0.5.")
+    ] = False,
+    n_bootstrap: Annotated[int, typer.Option("--n-bootstrap", help="Resamples for each bootstrap.")] = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     item_col: ItemColumn = None,
     annotator_col: AnnotatorColumn = None,
@@ -81,42 +93,54 @@ def calibrate(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Choose a threshold from expert labels.
+    """Calibrate labels with the answers of experts.
 
-    Writes labels.csv, calibration.json (threshold, bins, intervals, sensitivity, agreement) and experts_summary.csv
-    into the run directory.
+    Writes labels.csv (label, p_calibrated and its band), calibration.json (threshold, bins, intervals, error rates,
+    agreement) and experts_summary.csv into the run directory. Any number of answers will do.
     """
     opened = _open(run, force)
     if key is not None and (bins is not None or scheme is not None):
         raise UsageError("--bins and --scheme are in the --key already; leave them out")
     from softgold.experts import calibrate as run_calibration
-    from softgold.experts.sampling import read_key
+    from softgold.experts import read_answers, read_key
     from softgold.readers import read_scores
     from softgold.runs.results import plain_result
 
     result = run_calibration(
         opened.soft_labels,
-        _read_experts(experts, item_col, annotator_col, vote_col),
+        read_answers(experts, item=item_col, annotator=annotator_col, vote=vote_col),
         rule=rule,
+        cost=None if cost is None else _cost(cost),
         target=target,
         of=of,
         tie=tie,
         sample=None if key is None else read_key(key),
-        bins=20 if bins is None else bins,
+        bins=bins,
         scheme="rank" if scheme is None else scheme,
         soft_map=soft_map,
         scores=None if scores is None else read_scores(scores),
         ignore_unknown=ignore_unknown,
-        replicates=replicates,
+        n_bootstrap=n_bootstrap,
         level=level,
         seed=seed,
     )
+    if strict and result.comparison.is_worse:
+        raise InputError(f"nothing was written, because of --strict: {result.warnings[0]}")
     written = opened.add(result, inputs=experts, force=force)
     if as_json:
         print_json(plain_result(result))
     else:
         say("\n".join(_lines(result)), quiet=quiet)
         say(f"written: {', '.join(map(str, written))}", quiet=quiet)
+
+
+def _cost(text: str) -> tuple[float, float]:
+    parts = text.split(":")
+    try:
+        false_positive, false_negative = (float(part) for part in parts)
+    except ValueError:
+        raise UsageError(f"--cost must be two numbers, FP:FN, such as 1:5; got {text!r}") from None
+    return false_positive, false_negative
 
 
 def _open(run: Path, force: bool) -> Run:
@@ -131,40 +155,32 @@ def _open(run: Path, force: bool) -> Run:
     return opened
 
 
-def _read_experts(paths: list[Path], item: str | None, annotator: str | None, vote: str | None) -> ExpertLabels:
-    """Read one file of several experts, or several files, in which an expert without a name takes the file's."""
-    import pandas as pd
-
-    from softgold.readers import read_experts
-
-    read = [read_experts(path, item=item, annotator=annotator, vote=vote) for path in paths]
-    if len(read) == 1:
-        return read[0]
-    silent = [name for labels in read for name in labels.table.abstained_annotators]
-    if silent:
-        raise InputError(f"expert {silent[0]!r} has no labels; leave out the experts who gave none")
-    frames = [labels.table.to_frame() for labels in read]
-    for path, frame in zip(paths, frames, strict=True):
-        if (frame["annotator"] == "expert").all():
-            frame["annotator"] = path.name.split(".")[0]
-    return read_experts(pd.concat(frames, ignore_index=True))
-
-
 def _lines(result: Calibration) -> list[str]:
     before, after, interval = result.before, result.after, result.interval("both")
-    span = f"[{interval.low:.4f}, {interval.high:.4f}]"
+    span = f"{interval.low:.4f} to {interval.high:.4f}"
     positives = f"{interval.positives_low:,} to {interval.positives_high:,} positives"
     lines = [
-        f"threshold {result.threshold:.4f} by {result.rule.name}",
+        f"threshold {result.threshold:.4f} by rule {result.rule.name}",
         f"{100 * interval.level:g} % interval over experts and items {span}, that is {positives}",
         f"positives {after.positives:,} ({100 * after.prevalence:.1f} %); {before.positives:,} at 0.5",
-        f"agreement with the experts {100 * after.agreement:.1f} %; {100 * before.agreement:.1f} % at 0.5",
-        f"wrong labels to expect by p {100 * after.expected_wrong:.2f} %; {100 * before.expected_wrong:.2f} % at 0.5",
+        f"agreement with the experts {_agreement(after)}; {_agreement(before)} at 0.5 (cross-validated, weighted)",
+        f"wrong labels to expect by p_calibrated {_wrong(after)}; {_wrong(before)} at 0.5",
     ]
-    among, fit = result.agreement, result.soft_map.fit
+    among, fit = result.agreement, result.soft_map
     if among is not None:
         lines.append(f"alpha of the experts {among.alpha:.3f}: {among.landis_koch}, {among.reliability}")
-    if fit is not None:
-        losses = f"{fit.log_loss_before:.4f} -> {fit.log_loss_after[fit.name]:.4f} (cross-validated)"
-        lines.append(f"p_calibrated by the {fit.name} map: log loss against the experts {losses}")
-    return lines
+    losses = fit.log_loss
+    lines.append(
+        f"log loss against the experts (cross-validated): p {losses.p:.4f}, logit map {losses.logit:.4f}, isotonic "
+        f"{losses.isotonic:.4f}; p_calibrated is by the {fit.name} map"
+    )
+    lines.append(f"for the data sheet: {result.error_rates.sentence}")
+    return [line.replace("nan %", "unknown").replace(" nan", " unknown") for line in lines]
+
+
+def _wrong(quality: LabelQuality) -> str:
+    return f"{100 * quality.expected_wrong_calibrated:.2f} %"
+
+
+def _agreement(quality: LabelQuality) -> str:
+    return f"{100 * quality.agreement:.1f} %"

@@ -5,7 +5,7 @@ Human text goes to standard error, data to standard output.
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,26 +14,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from softgold.errors import OutputError
+from softgold.cli.streams import StandardOutputError, discard
+from softgold.cli.text import LONGEST_LINE, one_line, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "AnnotatorColumn",
+    "Anonymous",
     "AsJson",
     "DuplicateChoice",
     "Duplicates",
+    "ExcelSafe",
     "Force",
+    "Format",
     "ItemColumn",
+    "ItemsTable",
+    "MaxBytes",
     "OptionalOutput",
     "Output",
+    "Positive",
+    "Question",
     "Quiet",
     "Seed",
+    "TaskColumn",
     "VoteColumn",
     "Votes",
     "Wide",
-    "discard_output",
     "print_data",
     "print_json",
     "print_table",
@@ -44,16 +52,42 @@ __all__ = [
 
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
 
-Votes = Annotated[str, typer.Argument(metavar="VOTES", help="Vote table: CSV, TSV, .gz, Parquet, or - for stdin.")]
+Votes = Annotated[
+    str,
+    typer.Argument(metavar="VOTES", help="Vote table, or export of an annotation tool; - for stdin."),
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Format of an export, where its content does not tell.")
+]
+Question = Annotated[
+    str | None, typer.Option("--question", metavar="NAME", help="Question of an export, or task of a table, to take.")
+]
+Positive = Annotated[
+    str | None, typer.Option("--positive", metavar="VALUE", help="Value that counts as a vote of 1, all others as 0.")
+]
+MaxBytes = Annotated[
+    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+]
+TaskColumn = Annotated[
+    str | None,
+    typer.Option("--task-col", metavar="NAME", help="Column with the question of each vote; a column task is found."),
+]
+ItemsTable = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", help="Table of items with the --task-col; else items.csv beside the data."),
+]
+Anonymous = Annotated[
+    bool, typer.Option("--anonymous", help="Annotators stand for no person: take each vote as a stranger's.")
+]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[
     str | None, typer.Option("--annotator-col", metavar="NAME", help="Column with the annotators.")
 ]
 VoteColumn = Annotated[str | None, typer.Option("--vote-col", metavar="NAME", help="Column with the votes.")]
-Wide = Annotated[bool, typer.Option("--wide", help="One row an item, one column a rater, blank for no vote.")]
+Wide = Annotated[bool, typer.Option("--wide", help="One row per item, one column per rater, blank for no vote.")]
 Duplicates = Annotated[
     DuplicateChoice,
-    typer.Option("--duplicates", help="What to do when an annotator voted differently on the same item."),
+    typer.Option("--duplicates", help="What to do if an annotator gave an item different votes."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]
@@ -62,19 +96,31 @@ OptionalOutput = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Where to write the result; standard output if left out."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no more than warnings, errors and data.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings, errors and data.")]
+ExcelSafe = Annotated[
+    bool,
+    typer.Option(
+        "--excel-safe", help="Put an apostrophe before texts that a spreadsheet would run as formulas (= + - @)."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON on standard output.")]
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Tell the person something, on standard error."""
+    """Tell the person something, on standard error, with the names in it made harmless and long lines shortened."""
     if not quiet:
-        typer.echo(text, err=True)
+        lines = (one_line(line) if len(line) > LONGEST_LINE else line for line in printable(text).split("\n"))
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
 
 
 def print_data(text: str) -> None:
-    """Print text on standard output exactly as it is, as UTF-8 whatever the locale."""
-    rest = memoryview(text.encode("utf-8"))
+    """Print text on standard output as UTF-8: exactly as it is, but with harmless names if a terminal shows it.
+
+    Raises:
+        StandardOutputError: Standard output is closed or full.
+    """
+    rest = memoryview((printable(text) if sys.stdout.isatty() else text).encode("utf-8", "backslashreplace"))
     try:
         sys.stdout.flush()
         while rest:
@@ -84,13 +130,9 @@ def print_data(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        discard_output()
-        raise OutputError(f"cannot write to standard output: {error.strerror}") from error
-
-
-def discard_output() -> None:
-    """Send what is left for standard output nowhere: Python flushes once more at exit, which must not fail then."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
+        reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+        raise StandardOutputError(f"cannot write to standard output: {reason}") from error
 
 
 def print_json(value: Any) -> None:

@@ -116,9 +116,9 @@ def _adversaries_line(samples: Path, posterior: Posterior) -> str:
 
 
 def _ranking_line(judged: Evaluation) -> str:
-    found = judged.only.comparisons[0]
-    pairs = "pair of detectors changes" if len(found.swapped) == 1 else "pairs of detectors change"
-    return f"ranking:            {len(found.swapped)} {pairs} places when AUROC respects the doubt in the labels"
+    from softgold.evaluation.words import lead_words
+
+    return f"ranking:            {lead_words(judged.only.comparisons[0].best_soft, 'soft AUROC')}"
 
 
 def samples_folder() -> Path:

@@ -1,47 +1,35 @@
-"""`softgold describe`: what is in a vote table."""
+"""`softgold describe`: counts, agreement and problems of a vote table."""
 
 from __future__ import annotations
 
 import typer
 
-from softgold.cli.common import (
-    AnnotatorColumn,
-    AsJson,
-    Duplicates,
-    ItemColumn,
-    VoteColumn,
-    Votes,
-    Wide,
-    print_data,
-    print_json,
-)
+from softgold.cli.common import AsJson, MaxBytes, Votes, print_data, print_json
+from softgold.cli.reading import ReadingOptions, with_reading_options
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("describe")(describe)
+    app.command("describe")(with_reading_options(describe))
 
 
 def describe(
     votes: Votes,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    reading: ReadingOptions,
+    max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a vote table, and what to be warned of.
+    """Describe a vote table and list problems found.
 
-    Counts, distributions over items and annotators, connected components, and how far the votes agree.
+    Prints counts, votes per item and per annotator, connected components and agreement.
     """
-    from softgold.readers import read_votes
-
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
-    description = table.describe()
+    study = reading.read_study(votes, max_bytes=max_bytes)
+    found = {name: table.describe() for name, table in study.votes.items()}
     if as_json:
-        print_json(description)
+        print_json(found[""] if study.kind == "single" else {study.kind: found})
+    elif study.kind == "single":
+        print_data(f"{found['']}\n")
     else:
-        print_data(f"{description}\n")
+        print_data("\n".join(f"{name}\n{description}\n" for name, description in found.items()))

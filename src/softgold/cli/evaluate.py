@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from softgold.cli.common import AsJson, Force, ItemColumn, Quiet, Seed, print_json, say
+from softgold.cli.common import AsJson, Force, ItemColumn, Quiet, Seed, print_json, progress, say
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-# So many scores to resample take a minute or more, and the person should know what is going on.
-LONG_WORK = 10**9
+STEPS = 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     scores: Annotated[
-        Path, typer.Option("--scores", metavar="FILE", help="Scores: item and one column a model, or long.")
+        Path, typer.Option("--scores", metavar="FILE", help="Scores: item and one column per model, or long.")
     ],
     run: Annotated[
         Path | None, typer.Argument(metavar="[RUN]", help="Run directory with soft_labels.csv in it.")
@@ -54,9 +54,20 @@ def evaluate(
     task_col: Annotated[
         str | None, typer.Option("--task-col", metavar="NAME", help="Column with the task of each item.")
     ] = None,
+    group_col: Annotated[
+        str | None,
+        typer.Option(
+            "--group-col",
+            metavar="NAME",
+            help="Column with the group of each item, such as patient: bootstraps redraw whole groups. Looked for in "
+            "the items, the soft labels and the scores.",
+        ),
+    ] = None,
     items: Annotated[
         Path | None,
-        typer.Option("--items", metavar="FILE", help="Table with item and task; else items.csv beside the data."),
+        typer.Option(
+            "--items", metavar="FILE", help="Table with item, and task or group; else items.csv beside the data."
+        ),
     ] = None,
     item_col: ItemColumn = None,
     k: Annotated[list[int] | None, typer.Option("--k", help="Length of a list for P@k; may be repeated.")] = None,
@@ -66,12 +77,19 @@ def evaluate(
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Go on without scores of items that have no soft label.")
     ] = False,
-    bootstrap: Annotated[int, typer.Option(help="Item resamples for the intervals.")] = 2000,
-    annotation_bootstrap: Annotated[int, typer.Option(help="Vote resamples for the stability; 0 for none.")] = 1000,
+    n_bootstrap: Annotated[int, typer.Option(help="Resamples of the items or groups, for the intervals.")] = 2000,
+    n_vote_bootstrap: Annotated[
+        int, typer.Option(help="Resamples of the votes, for the stability of the ranking; 0 for none.")
+    ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder to write to; RUN, or the current one without it."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder to write to, made if need be; RUN if left out, or the current one.",
+        ),
     ] = None,
     seed: Seed = 0,
     force: Force = False,
@@ -90,36 +108,48 @@ def evaluate(
 
     folder = _check_paths(run, soft_labels, output, force)
     table, column, released = _read_soft(run, soft_labels, soft, item_col)
-    models = read_scores(scores, item=item_col, missing="keep")
-    if models.values.size * bootstrap > LONG_WORK:
-        resamples = f"{bootstrap:,} resamples of the items, {annotation_bootstrap:,} of the votes"
-        say(
-            f"judging {len(models.models):,} models on {len(models):,} items: {resamples}; this takes a while",
-            quiet=quiet,
+    models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
+    soft_path = soft_labels if run is None else run / "soft_labels.csv"
+    with progress(f"judging {len(models.models)} models on {len(models):,} items", STEPS, quiet=quiet) as advance:
+        result = run_evaluation(
+            table,
+            models,
+            soft=column,
+            labels=released if labels is None else _read_hard(labels),
+            tasks=_read_tasks(task_col, group_col, items, [run, scores.parent], item_col),
+            groups=_read_groups(group_col, items, [run, scores.parent], [soft_path, scores], item_col),
+            k=LENGTHS if k is None else k,
+            missing=missing,
+            ignore_unknown=ignore_unknown,
+            n_bootstrap=n_bootstrap,
+            n_vote_bootstrap=n_vote_bootstrap,
+            level=level,
+            seed=seed,
+            workers=os.cpu_count() or 1,
+            on_progress=_steps(advance),
         )
-    result = run_evaluation(
-        table,
-        models,
-        soft=column,
-        labels=released if labels is None else _read_hard(labels),
-        tasks=_read_tasks(task_col, items, [run, scores.parent], item_col),
-        k=LENGTHS if k is None else k,
-        missing=missing,
-        ignore_unknown=ignore_unknown,
-        bootstrap=bootstrap,
-        annotation_bootstrap=annotation_bootstrap,
-        level=level,
-        seed=seed,
-        workers=os.cpu_count() or 1,
-    )
-    written = write_result(replace(result, soft=soft), folder, inputs=[scores], force=force)
+    result = replace(result, soft=soft)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = write_result(result, folder, inputs=[scores], force=force)
     if as_json:
-        print_json(plain_result(replace(result, soft=soft)))
+        print_json(plain_result(result))
     elif not quiet:
         from softgold.cli.evaluation_tables import print_evaluation
 
-        print_evaluation(result, soft)
+        print_evaluation(result)
         say(f"written: {', '.join(map(str, written))}")
+
+
+def _steps(advance: Callable[[int], None]) -> Callable[[float], None]:
+    """Turn shares of the work that is done into steps of a bar."""
+    shown = 0
+
+    def show(share: float) -> None:
+        nonlocal shown
+        advance(int(STEPS * share) - shown)
+        shown = int(STEPS * share)
+
+    return show
 
 
 def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None, force: bool) -> Path:
@@ -133,10 +163,11 @@ def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None
     if run is not None:
         open_run(run)
     folder = output or run or Path()
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; make it first, the results are written into it")
-    for name in RESULTS["evaluation"].files:
-        check_target(folder / name, force=force)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; the results need a folder")
+    if folder.is_dir():
+        for name in RESULTS["evaluation"].files:
+            check_target(folder / name, force=force)
     return folder
 
 
@@ -161,24 +192,51 @@ def _read_soft(
 
 
 def _read_hard(path: Path) -> pd.Series:
-    """Read hard labels, one an item."""
+    """Read hard labels, one per item."""
     import pandas as pd
 
     from softgold.readers import read_experts
 
     labels = read_experts(path)
     if len(labels.expert_ids) > 1:
-        raise InputError(f"{path} has labels of {len(labels.expert_ids)} experts; hard labels need one row an item")
+        raise InputError(f"{path} has labels of {len(labels.expert_ids)} experts; hard labels need one row per item")
     return pd.Series(labels.labels, index=labels.item_ids[labels.item_codes])
 
 
-def _read_tasks(task: str | None, items: Path | None, folders: list[Path | None], item: str | None) -> pd.Series | None:
+def _read_tasks(
+    task: str | None, group: str | None, items: Path | None, folders: list[Path | None], item: str | None
+) -> pd.Series | None:
+    """Read the tasks; a table of items that was given for its groups need not have any."""
     from softgold.evaluation import read_tasks
+    from softgold.readers.sources import open_source
 
     if task is None:
-        return None if items is None else read_tasks(items, item=item)
-    beside = [folder / "items.csv" for folder in folders if folder is not None]
-    found = items or next((path for path in beside if path.is_file()), None)
+        with_tasks = items is not None and (group is None or "task" in open_source(items).columns)
+        return read_tasks(items, item=item) if items is not None and with_tasks else None
+    found = items or next(iter(_items_files(folders)), None)
     if found is None:
         raise UsageError("--task-col needs a table with the tasks: give --items FILE with item and task")
     return read_tasks(found, item=item, task=task)
+
+
+def _read_groups(
+    group: str | None, items: Path | None, folders: list[Path | None], tables: list[Path | None], item: str | None
+) -> pd.Series | None:
+    """Read the groups from the table of items, or else from the first table that has the column."""
+    from softgold.evaluation import read_groups
+    from softgold.readers.sources import open_source
+
+    if group is None:
+        return None
+    if items is not None:
+        return read_groups(items, group, item=item)
+    candidates = [*_items_files(folders), *(path for path in tables if path is not None)]
+    for path in candidates:
+        if group in open_source(path).columns:
+            return read_groups(path, group, item=item)
+    looked = ", ".join(str(path) for path in candidates)
+    raise InputError(f"there is no column {group!r} in {looked}; give --items FILE with item and {group}")
+
+
+def _items_files(folders: list[Path | None]) -> list[Path]:
+    return [folder / "items.csv" for folder in folders if folder is not None and (folder / "items.csv").is_file()]

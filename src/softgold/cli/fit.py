@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
     AsJson,
-    Duplicates,
     Force,
-    ItemColumn,
+    MaxBytes,
     Quiet,
-    VoteColumn,
     Votes,
-    Wide,
     print_json,
     say,
 )
+from softgold.cli.fit_study import fit_study, study_lines
+from softgold.cli.reading import ReadingOptions, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ CHECKPOINT_SECONDS = 2.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("fit")(fit_command)
+    app.command("fit")(with_reading_options(fit_command))
 
 
 def fit_command(
@@ -89,11 +87,9 @@ def fit_command(
         float | None, typer.Option("--difficulty-scale", help="glad: spread of the difficulties, fixed at this.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    *,
+    reading: ReadingOptions,
+    max_bytes: MaxBytes = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -102,11 +98,13 @@ def fit_command(
 
     RUN gets soft_labels.csv, annotators.csv, posterior.npz, votes.parquet and run.json, all of them or none. An
     interrupted fit leaves a checkpoint beside RUN; --resume goes on from it.
+
+    Several questions (a task column) and several classes (more than two values) are each fitted by themselves; RUN then
+    has a folder for each below tasks/, and tables of all on top.
     """
     from softgold.checks import check_positive_int
     from softgold.models.base import find_model
     from softgold.output import check_target
-    from softgold.readers import read_votes
 
     given = {
         "engine": engine,
@@ -126,7 +124,17 @@ def fit_command(
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
+    study = reading.read_study(votes, quiet=quiet, max_bytes=max_bytes)
+    if study.kind != "single":
+        flags = {"resume": resume, "force": force, "quiet": quiet}
+        fits = fit_study(study, chosen, settings, output, samples=samples, source=votes, **flags)
+        if as_json:
+            tasks = {name: fit.summary() for name, fit in fits.items()}
+            print_json({"run": output, "kind": study.kind, "tasks": tasks})
+        else:
+            say("\n".join([*study_lines(fits), f"written: {output}"]), quiet=quiet)
+        return
+    table = study.only
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
     _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:

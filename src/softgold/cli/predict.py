@@ -2,60 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softgold.cli.common import (
-    AnnotatorColumn,
-    Duplicates,
     Force,
-    ItemColumn,
     OptionalOutput,
     Quiet,
-    VoteColumn,
     Votes,
-    Wide,
     say,
     write_or_print,
 )
+from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
+from softgold.errors import InputError
+
+if TYPE_CHECKING:
+    from softgold.models.base import Posterior
+    from softgold.tables.study import StudyVotes
+    from softgold.tables.votes import VoteTable
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("predict")(predict)
+    app.command("predict")(with_reading_options(predict))
 
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     votes: Votes,
     output: OptionalOutput = None,
-    item_col: ItemColumn = None,
-    annotator_col: AnnotatorColumn = None,
-    vote_col: VoteColumn = None,
-    wide: Wide = False,
-    duplicates: Duplicates = "error",
+    *,
+    reading: ReadingOptions,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Score new votes with the abilities of a fitted run.
 
-    Items may be known or new; only the votes given here count.
-
-    Annotators who were not in the run are members of the fitted population.
+    Items may be known or new; only the votes given here count. Annotators who were not in the run are members of the
+    fitted population. A run with several questions or classes needs votes on the same ones.
     """
     from softgold.output import check_target
-    from softgold.readers import read_votes
-    from softgold.runs import open_run
 
     if output is not None:
         check_target(output, force=force)
-    posterior = open_run(run).fit.posterior
-    table = read_votes(votes, item=item_col, annotator=annotator_col, vote=vote_col, wide=wide, duplicates=duplicates)
-    labels = posterior.predict(table)
-    write_or_print(labels.to_frame(), output, force=force)
-    strangers = int((posterior.annotator_ids.get_indexer(table.annotator_ids) < 0).sum())
-    say(f"{len(labels):,} items; {strangers} of {table.n_annotators} annotators were not in the run", quiet=quiet)
+    posteriors = _posteriors(run)
+    study = reading.read_study(votes, quiet=quiet)
+    tables = _matched(study, posteriors, run)
+    labels = {name: posteriors[name].predict(table) for name, table in tables.items()}
+    write_or_print(study_frame(labels, study.kind), output, force=force)
+    for name, table in tables.items():
+        unknown = int((posteriors[name].annotator_ids.get_indexer(table.annotator_ids) < 0).sum())
+        told = f"{table.n_items:,} items; {unknown} of {table.n_annotators} annotators were not in the run"
+        say(f"{name}: {told}" if name else told, quiet=quiet)
+
+
+def _posteriors(run: Path) -> dict[str, Posterior]:
+    from softgold.runs import is_study, open_run, open_study
+
+    if not is_study(run):
+        return {"": open_run(run).fit.posterior}
+    return {name: task.fit.posterior for name, task in open_study(run).tasks.items()}
+
+
+def _matched(study: StudyVotes, posteriors: dict[str, Posterior], run: Path) -> dict[str, VoteTable]:
+    """Return the votes on each question of the run; those on others are an error."""
+    import numpy as np
+
+    from softgold.runs import open_study
+
+    unknown = [name for name in study.votes if name not in posteriors]
+    if unknown:
+        known = ", ".join(repr(name) for name in list(posteriors)[:8]) if "" not in posteriors else "a single question"
+        raise InputError(f"{run} has {known}; the votes are on {unknown[0]!r}" if unknown[0] else f"{run} has {known}")
+    tables = dict(study.votes)
+    if study.kind == "classes" or ("" not in posteriors and open_study(run).kind == "classes"):
+        first = next(iter(tables.values()))
+        nothing = np.zeros(first.n_votes, dtype=np.int8)
+        # A class that nobody chose here has votes too: all against it.
+        tables = {name: tables.get(name, replace(first, votes=nothing)) for name in posteriors}
+    return tables

@@ -1,4 +1,4 @@
-"""`softgold sample-experts`: which items to show to experts."""
+"""`softgold sample-experts`: draw items for expert review."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from softgold.cli.common import AsJson, Force, Output, Quiet, Seed, print_json, say
+from softgold.cli.common import AsJson, Force, ItemColumn, Output, Quiet, Seed, print_json, say
 from softgold.errors import UsageError
 
 __all__ = ["register"]
@@ -21,15 +21,22 @@ def register(app: typer.Typer) -> None:
 def sample_experts(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or a file with soft labels.")],
     output: Output,
+    budget: Annotated[int, typer.Option(min=1, help="Number of items that each expert can label.")] = 400,
+    scheme: Annotated[
+        Literal["neyman", "paper"],
+        typer.Option(help="Most items where labels change decisions, or 20 rank bins with equally many from each."),
+    ] = "neyman",
+    context: Annotated[
+        Path | None,
+        typer.Option(
+            "--context", metavar="FILE", help="Columns to show beside each item, such as a text, an image path, a link."
+        ),
+    ] = None,
     key: Annotated[
         Path | None,
-        typer.Option("--key", metavar="FILE", help="Where to keep the key; beside the sheet if left out."),
+        typer.Option("--key", metavar="FILE", help="Where to write the key; beside the sheet by default."),
     ] = None,
-    bins: Annotated[int, typer.Option(help="Number of bins of soft labels.")] = 20,
-    per_bin: Annotated[int, typer.Option(help="Items to draw from each bin.")] = 20,
-    scheme: Annotated[
-        Literal["rank", "width"], typer.Option(help="Bins of equally many items, or of equal width.")
-    ] = "rank",
+    item_col: ItemColumn = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -37,24 +44,30 @@ def sample_experts(
 ) -> None:
     """Draw items for expert review.
 
-    Writes a sheet with the columns item and label, without soft labels and in random order, of which every expert
-    fills a copy with 0 and 1; and a key that the experts must not see, which `softgold calibrate --key` reads.
+    Writes a sheet (CSV, or Excel as .xlsx) with the items in random order, without soft labels, of which every expert
+    fills a copy with yes, no or unsure; and a key for `softgold calibrate --key`, which the experts must not see.
     """
+    from softgold.experts.expectation import expect
     from softgold.experts.sampling import sample_for_experts
+    from softgold.experts.sheets import read_context, write_sheet
     from softgold.output import atomic_files, check_target, write_table
     from softgold.readers import read_soft_labels
 
-    key = key or output.with_name(f"{output.name.split('.')[0]}.key{''.join(output.suffixes)}")
+    key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
     if key.resolve() == output.resolve():
         raise UsageError("--key and --output must be two files: the experts must not see the key")
     for target in (output, key):
         check_target(target, force=force)
     soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
-    sample = sample_for_experts(soft_labels, bins=bins, per_bin=per_bin, scheme=scheme, seed=seed)
+    shown = None if context is None else read_context(context, item=item_col)
+    sample = sample_for_experts(soft_labels, budget, scheme=scheme, seed=seed)
+    sheet, expected = sample.sheet(shown), expect(sample)
     with atomic_files([key, output], force=force) as (key_file, sheet_file):
         write_table(sample.key(), key_file)
-        write_table(sample.sheet(), sheet_file)
+        write_sheet(sheet, sheet_file)
     say(f"{len(sample):,} of {len(soft_labels):,} items for the experts: {output}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)
+    say(f"{expected.sentence()}", quiet=quiet)
     if as_json:
-        print_json({"sheet": output, "key": key, "n_items": len(sample), "per_bin": sample.sampled_per_bin})
+        strata = {"sampled": sample.sampled_per_bin, "items": sample.bins.n_items, "p_mean": sample.bins.p_mean}
+        print_json({"sheet": output, "key": key, "n_items": len(sample), "strata": strata, "expected": expected})

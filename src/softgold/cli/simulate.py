@@ -1,4 +1,4 @@
-"""`softgold simulate`: votes, experts' labels and models' scores with a known truth."""
+"""`softgold simulate`: votes, expert labels and model scores with a known truth."""
 
 from __future__ import annotations
 
@@ -32,68 +32,68 @@ def simulate(
     preset: Annotated[
         Literal["cleanpatrick", "small", "segmentation"] | None,
         typer.Option(
-            help="cleanpatrick: sizes, prevalences and expert agreement of that study, otherwise the defaults. "
-            "small: an invented study of 2000 items. segmentation: a toy study for 'uncertainty'. Options change it."
+            help="small: an invented study of 2000 items. cleanpatrick: sizes, prevalences and expert agreement of "
+            "that study. segmentation: a toy study for 'uncertainty'. Other options change a preset."
         ),
     ] = None,
     issue: Annotated[
         IssueChoice | None,
-        typer.Option(help="One issue type of cleanpatrick; if left out, all three, each in its folder."),
+        typer.Option(help="One issue type of cleanpatrick; default: all three, one folder each."),
     ] = None,
     model: Annotated[
         Literal["two-class", "glad"] | None,
         typer.Option(
-            help="Model that votes are drawn from. two-class (default): leans, pulls, and items that look like the "
-            "other class. glad: the published model, without these."
+            help="Vote model. two-class (default): with leans, pulls and items that look like the other class. "
+            "glad: the published model, without these."
         ),
     ] = None,
-    scale: Annotated[float, typer.Option(help="Multiplies the numbers of items and votes.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Factor on the numbers of items and votes.")] = 1.0,
     n_items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
     n_annotators: Annotated[int | None, typer.Option(help="Number of annotators.")] = None,
     prevalence: Annotated[float | None, typer.Option(help="Share of positive items.")] = None,
     tricky_spread: Annotated[
-        float | None, typer.Option(help="two-class: spread of b within a class; a larger one makes more items tricky.")
+        float | None, typer.Option(help="two-class: spread of b within a class; larger makes more items tricky.")
     ] = None,
-    pull_scale: Annotated[
-        float | None, typer.Option(help="two-class: spread of the pull, which moves all votes on an item.")
+    pull_sd: Annotated[
+        float | None, typer.Option(help="two-class: standard deviation of the pull, which shifts all votes on an item.")
     ] = None,
     difficulty_scale: Annotated[float | None, typer.Option(help="glad: spread of |b|; small is hard.")] = None,
     positive_ease: Annotated[float | None, typer.Option(help="glad: factor on |b| of positive items.")] = None,
-    ability_mean: Annotated[float | None, typer.Option(help="Mean of helpful annotators' abilities.")] = None,
-    ability_spread: Annotated[float | None, typer.Option(help="Their standard deviation.")] = None,
+    ability_mean: Annotated[float | None, typer.Option(help="Mean ability of helpful annotators.")] = None,
+    ability_sd: Annotated[float | None, typer.Option(help="Standard deviation of abilities.")] = None,
     lean_mean: Annotated[
-        float | None, typer.Option(help="two-class: mean of annotators' leans; above 0 they say yes readily.")
+        float | None, typer.Option(help="two-class: mean lean; above 0, annotators tend to vote yes.")
     ] = None,
-    lean_spread: Annotated[float | None, typer.Option(help="two-class: standard deviation of the leans.")] = None,
+    lean_sd: Annotated[float | None, typer.Option(help="two-class: standard deviation of the leans.")] = None,
     adversarial_share: Annotated[float | None, typer.Option(help="Share of annotators with c < 0.")] = None,
     random_share: Annotated[float | None, typer.Option(help="Share of annotators with c = 0.")] = None,
     votes_per_item: Annotated[float | None, typer.Option(help="Mean number of responses per item.")] = None,
     vote_distribution: Annotated[
-        Literal["fixed", "poisson", "long_tail"] | None, typer.Option(help="How responses per item are spread.")
+        Literal["fixed", "poisson", "long_tail"] | None, typer.Option(help="Distribution of responses per item.")
     ] = None,
-    activity_spread: Annotated[float | None, typer.Option(help="Spread of the log of annotators' activity.")] = None,
-    n_components: Annotated[int | None, typer.Option(help="Parts without a vote in common.")] = None,
-    abstention_rate: Annotated[float | None, typer.Option(help="Share of responses that are empty.")] = None,
+    activity_spread: Annotated[float | None, typer.Option(help="Spread of annotators' activity (log scale).")] = None,
+    n_components: Annotated[int | None, typer.Option(help="Number of connected components.")] = None,
+    abstention_rate: Annotated[float | None, typer.Option(help="Share of empty responses.")] = None,
     expert_errors: Annotated[
         str | None, typer.Option(metavar="E1,E2,...", help="Flat error rate of each expert; 'none' for no experts.")
     ] = None,
-    expert_ability: Annotated[float | None, typer.Option(help="How sharply experts see the items.")] = None,
-    n_expert_items: Annotated[int | None, typer.Option(help="Items that the experts see.")] = None,
+    expert_ability: Annotated[float | None, typer.Option(help="Ability of the experts.")] = None,
+    n_expert_items: Annotated[int | None, typer.Option(help="Number of items with expert labels.")] = None,
     model_aurocs: Annotated[
         str | None, typer.Option(metavar="A1,A2,...", help="AUROC of each model; 'none' for no models.")
     ] = None,
     model_ambiguity: Annotated[
         str | None,
-        typer.Option(metavar="G1,G2,...", help="How far each model's errors keep to ambiguous items, 0 - 1."),
+        typer.Option(metavar="G1,G2,...", help="How far each model errs on ambiguous items only, 0 to 1."),
     ] = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a study whose truth is known.
+    """Simulate a study with a known truth.
 
-    Writes votes, experts' labels and models' scores with the truth behind them to a folder.
+    Writes votes, expert labels, model scores and the truth to a folder.
     """
     from softgold.output import check_target
 
@@ -116,24 +116,24 @@ def simulate(
 def _write_segmentation(
     context: typer.Context, output: Path, seed: int, *, force: bool, quiet: bool, as_json: bool
 ) -> None:
-    """Write the toy segmentation study, which has no votes and so none of the other options."""
+    """Write the toy segmentation study; options about votes do not apply."""
     from softgold.imaging.segmentation.simulation import write_toy_study
 
     others = _changed_settings(context.params).keys() - {"seed"}
     if others or context.params["issue"] is not None or context.params["scale"] != 1:
-        raise UsageError("--preset segmentation takes --seed and --force, and none of the options on votes")
+        raise UsageError("--preset segmentation has no votes; leave out the options about votes")
     write_toy_study(output, seed=seed, force=force)
     if as_json:
         print_json({"output": output, "cases": len(list(output.glob("*.npz")))})
     else:
         command = f"softgold uncertainty {output} --splits {output / 'splits.csv'} -o RESULT"
-        say(f"written to {output}; judge it with: {command}", quiet=quiet)
+        say(f"written to {output}; evaluate it with: {command}", quiet=quiet)
 
 
 def _issues(preset: str | None, issue: str | None) -> list[str | None]:
     if preset != "cleanpatrick":
         if issue is not None:
-            raise UsageError("--issue chooses one part of --preset cleanpatrick; leave it out otherwise")
+            raise UsageError("--issue works only with --preset cleanpatrick")
         return [None]
     if issue is not None:
         return [issue]
@@ -143,7 +143,7 @@ def _issues(preset: str | None, issue: str | None) -> list[str | None]:
 
 
 def _changed_settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the user gave, lists parsed."""
+    """Return the given settings, with lists parsed."""
     from softgold.simulation import SETTING_NAMES
 
     names = set(SETTING_NAMES) - {"issue"}
@@ -162,7 +162,7 @@ def _numbers(text: str, option: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"{option} must be numbers with commas between them, or 'none', got {text!r}") from None
+        raise UsageError(f"{option} must be numbers separated by commas, or 'none'; got {text!r}") from None
 
 
 def _write(
@@ -173,7 +173,7 @@ def _write(
     force: bool,
     advance: Callable[[int], None],
 ) -> list[dict[str, Any]]:
-    """Simulate and write one issue after the other, and return a summary of each."""
+    """Simulate and write each issue; return their summaries."""
     from softgold import __version__
     from softgold.output import atomic_directory, write_json, write_table
     from softgold.simulation import simulate as draw
@@ -214,7 +214,7 @@ def _summary(study: Simulation) -> dict[str, Any]:
 def _sentence(summary: dict[str, Any]) -> str:
     name = f"{summary['issue']}: " if summary["issue"] else ""
     return (
-        f"{name}{summary['n_votes']} votes of {summary['n_annotators']} annotators on {summary['n_items']} items, "
-        f"{summary['n_positive']} of them positive; {summary['n_experts']} experts on {summary['n_expert_items']} "
+        f"{name}{summary['n_votes']} votes by {summary['n_annotators']} annotators on {summary['n_items']} items, "
+        f"{summary['n_positive']} positive; {summary['n_experts']} experts on {summary['n_expert_items']} "
         f"items; {summary['n_models']} models"
     )

@@ -1,4 +1,4 @@
-"""Hard labels and tasks of an evaluation: read from files, or taken from what the caller has."""
+"""Hard labels, tasks and groups of an evaluation: read from files, or taken from what the caller has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from softgold.readers.columns import ITEM, find_column, find_optional
 from softgold.readers.sources import open_source
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["SOFT_COLUMNS", "GivenLabels", "HardLabels", "hard_labels", "read_labels", "read_tasks", "soft_values"]
+__all__ = [
+    "SOFT_COLUMNS",
+    "GivenLabels",
+    "HardLabels",
+    "hard_labels",
+    "read_groups",
+    "read_labels",
+    "read_tasks",
+    "soft_values",
+]
 
 FloatArray = NDArray[np.float64]
 GivenLabels = ReleasedLabels | pd.DataFrame | pd.Series | ArrayLike | None
@@ -100,15 +109,34 @@ def read_tasks(source: TableLike, *, item: str | None = None, task: str = "task"
     >>> read_tasks(pd.DataFrame({"item": ["x1", "y1"], "task": ["x", "y"]})).to_dict()
     {'x1': 'x', 'y1': 'y'}
     """
+    return _read_by_item(source, item, task, "task")
+
+
+def read_groups(source: TableLike, group: str, *, item: str | None = None) -> pd.Series:
+    """Read which group each item belongs to, such as the patient of an image; arguments as in `read_tasks`.
+
+    An item may have several rows, as in a long table of scores, if they agree.
+
+    >>> read_groups(pd.DataFrame({"item": ["x1", "x2"], "patient": [7, 7]}), "patient").to_dict()
+    {'x1': '7', 'x2': '7'}
+    """
+    return _read_by_item(source, item, group, "group")
+
+
+def _read_by_item(source: TableLike, item: str | None, column: str, what: str) -> pd.Series:
     table = open_source(source)
-    tasks = find_column(table, ("task",), task)
-    # The task itself may have one of the names that an item column has.
-    names = tuple(name for name in ITEM if name != table.columns[tasks].strip().casefold())
+    values = find_column(table, (what,), column)
+    # The column itself may have one of the names that an item column has.
+    names = tuple(name for name in ITEM if name != table.columns[values].strip().casefold())
     items = find_column(table, names, item)
-    columns = table.load([items, tasks])
-    ids, kinds = code_ids(table, items, columns[0]), code_ids(table, tasks, columns[1])
-    _refuse_repeats(table, items, ids.codes)
-    return pd.Series(kinds.index()[kinds.codes], index=ids.index()[ids.codes], name="task")
+    columns = table.load([items, values])
+    ids, kinds = code_ids(table, items, columns[0]), code_ids(table, values, columns[1])
+    first = kinds.codes[np.unique(ids.codes, return_index=True)[1]]
+    differs = kinds.codes != first[ids.codes]
+    if differs.any():
+        row = int(differs.argmax())
+        raise cell_error(table, row, values, f"the item {shorten(ids.texts[int(ids.codes[row])])} has two {what}s")
+    return pd.Series(kinds.index()[first], index=ids.index(), name=column)
 
 
 def _numbers(table: Source, name: str) -> FloatArray:
@@ -121,7 +149,7 @@ def _numbers(table: Source, name: str) -> FloatArray:
 def _refuse_repeats(table: Source, column: int, codes: NDArray[np.int32]) -> None:
     repeated = pd.Series(codes).duplicated().to_numpy()
     if repeated.any():
-        raise cell_error(table, int(repeated.argmax()), column, "the item is here twice")
+        raise cell_error(table, int(repeated.argmax()), column, "the item is duplicated")
 
 
 def _binary(values: FloatArray) -> FloatArray:

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from softgold.evaluation.intake import TaskData
+from softgold.evaluation.alignment import TaskData
+from softgold.evaluation.ceilings import Reference, references
 from softgold.evaluation.metrics import MetricSpec
-from softgold.evaluation.result import RankComparison
-from softgold.metrics import annotation_bootstrap, bootstrap_metrics, r_squared, wilson_interval
+from softgold.metrics import annotation_bootstrap, wilson_interval
+from softgold.metrics.bootstrap.engine import OnResamples, Settings, resample
+from softgold.metrics.bootstrap.plans import ItemPlan
+from softgold.metrics.bootstrap.result import TIE_TOLERANCE, BootstrapResult
+from softgold.metrics.intervals import percentile_interval
 
-__all__ = ["Measured", "beat_matrix", "compare_ranks", "measure", "metric_table", "ranks", "vote_stability"]
+__all__ = [
+    "STABILITY_COLUMNS",
+    "Measured",
+    "beat_matrix",
+    "mean_over_tasks",
+    "measure",
+    "metric_table",
+    "ranks",
+    "vote_stability",
+    "why_no_stability",
+]
 
 FloatArray = NDArray[np.float64]
 
-# Values closer than this are one value computed in another order.
-TIE_TOLERANCE = 1e-12
 STABILITY_METRICS = {"soft_auroc": "AUROC", "soft_average_precision": "AP"}
+STABILITY_COLUMNS = ("metric", "labels", "mean_pairwise", "mean_vs_observed", "n_used", "n_dropped")
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One metric of K models: value and interval, each of shape (K,), and replicates of shape (B, K).
+    """One metric of K models.
 
-    `weights` are the probabilities of the replicates, shape (B,).
+    Attributes:
+        spec: The metric.
+        value: Its values, shape (K,).
+        low: Lower ends of the intervals, shape (K,).
+        high: Upper ends, shape (K,).
+        interval: Kind of the intervals: bootstrap, exact or wilson.
+        replicates: Values on the resamples, shape (B, K).
+        weights: Probabilities of the resamples, shape (B,).
+        reference: Chance and ceiling.
     """
 
     spec: MetricSpec
@@ -38,72 +59,78 @@ class Measured:
     interval: str
     replicates: FloatArray
     weights: FloatArray
+    reference: Reference
 
     @property
     def n_undefined(self) -> NDArray[np.int64]:
-        """Number of replicates in which the metric is undefined, shape (K,)."""
+        """Number of resamples in which the metric is undefined, shape (K,)."""
         return np.asarray(np.isnan(self.replicates).sum(axis=0), dtype=np.int64)
 
 
-def measure(task: TaskData, specs: Sequence[MetricSpec], drawing: dict[str, Any]) -> list[Measured]:
-    """Evaluate the metrics on the items as they are and on resamples of them, the same for all metrics and models.
+def measure(
+    task: TaskData, n_groups: int, specs: tuple[MetricSpec, ...], settings: Settings, on_resamples: OnResamples
+) -> list[Measured]:
+    """Evaluate the metrics on the items as they are and on resamples, the same for all metrics and models.
 
-    Models with scores outside [0, 1] have NaN for the metrics that need probabilities.
+    Models with scores outside [0, 1] have NaN for the metrics that need probabilities; a metric that no model has is
+    left out.
     """
-    everyone = np.ones(task.scores.shape[1], dtype=bool)
-    probable = np.asarray(((task.scores >= 0) & (task.scores <= 1)).all(axis=0))
-    found = _measure(task.hard, task.scores, [s for s in specs if s.labels == "hard"], everyone, drawing)
-    ranking = [spec for spec in specs if spec.labels == "soft" and not spec.needs_probability]
-    found |= _measure(task.soft, task.scores, ranking, everyone, drawing)
-    found |= _measure(task.soft, task.scores, [s for s in specs if s.needs_probability], probable, drawing)
-    return [found[spec.name] for spec in specs if spec.name in found]
+    probable = ((task.scores >= 0) & (task.scores <= 1)).all(axis=0)
+    wanted = [spec for spec in specs if not spec.needs_probability or probable.any()]
+    kinds = [[spec for spec in wanted if spec.labels == labels] for labels in ("hard", "soft")]
+    plan = ItemPlan((task.hard, task.soft), task.groups, n_groups or len(task))
+    results = resample(
+        plan, [[spec.engine for spec in kind] for kind in kinds], task.scores, settings, on_resamples=on_resamples
+    )
+    ends = references(specs, task.soft)
+    found = {
+        spec.name: _measured(spec, result[spec.engine], ends[spec.name])
+        for kind, result in zip(kinds, results, strict=True)
+        for spec in kind
+    }
+    return [found[spec.name] for spec in wanted]
 
 
-def _measure(
-    targets: FloatArray,
-    scores: FloatArray,
-    specs: Sequence[MetricSpec],
-    usable: NDArray[np.bool_],
-    drawing: dict[str, Any],
-) -> dict[str, Measured]:
-    if not specs or not usable.any():
-        return {}
-    results = bootstrap_metrics([spec.engine for spec in specs], targets, scores[:, usable], **drawing)
-    found = {}
-    for spec in specs:
-        result = results[spec.engine]
-        value, low, high = (_spread(part, usable) for part in (result.estimate, result.low, result.high))
-        kind = "exact" if result.exact else "bootstrap"
-        if spec.length is not None:
-            kind, (low, high) = "wilson", _wilson(value, spec.length, drawing["level"])
-        found[spec.name] = Measured(spec, value, low, high, kind, _spread(result.replicates, usable), result.weights)
-    return found
+def _measured(spec: MetricSpec, result: BootstrapResult, reference: Reference) -> Measured:
+    kind = "exact" if result.exact else "bootstrap"
+    measured = Measured(
+        spec, result.estimate, result.low, result.high, kind, result.replicates, result.weights, reference
+    )
+    if not spec.name.startswith(("precision", "soft_precision")):
+        return measured
+    # As the intervals of CleanPatrick's table 10.
+    shares = np.clip(result.estimate, 0.0, 1.0)
+    ends = np.array([wilson_interval(share * spec.length, spec.length, level=result.level) for share in shares])
+    return replace(measured, low=ends[:, 0], high=ends[:, 1], interval="wilson")
 
 
-def _spread(values: FloatArray, usable: NDArray[np.bool_]) -> FloatArray:
-    """Give the models that could not be measured NaN."""
-    spread = np.full((*values.shape[:-1], len(usable)), np.nan)
-    spread[..., usable] = values
-    return spread
-
-
-def _wilson(value: FloatArray, length: int, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the Wilson intervals of precisions among `length` items, as the intervals of CleanPatrick's table 10."""
-    ends = [wilson_interval(min(max(share, 0.0), 1.0) * length, length, level=level) for share in value]
-    return np.array([end.low for end in ends]), np.array([end.high for end in ends])
+def mean_over_tasks(parts: Sequence[Measured], level: float) -> Measured:
+    """Average one metric over tasks; a resample in which a task is undefined is undefined."""
+    replicates = np.mean([part.replicates for part in parts], axis=0)
+    ends = np.array([percentile_interval(column, level) for column in replicates.T])
+    chance = float(np.mean([part.reference.chance for part in parts]))
+    ceiling = float(np.mean([part.reference.ceiling for part in parts]))
+    return Measured(
+        spec=parts[0].spec,
+        value=np.mean([part.value for part in parts], axis=0),
+        low=ends[:, 0],
+        high=ends[:, 1],
+        interval="bootstrap",
+        replicates=replicates,
+        weights=parts[0].weights,
+        reference=Reference(chance, ceiling),
+    )
 
 
 def ranks(value: FloatArray, lower_is_better: bool) -> FloatArray:
     """Return the rank of each model, 1 for the best, equal ones sharing the mean; NaN where there is no value."""
-    rounded = np.round(value, 12)
-    signed = rounded if lower_is_better else -rounded
-    ahead = (signed[:, None] > signed).sum(axis=1)
-    level_with = (signed[:, None] == signed).sum(axis=1)
-    return np.where(np.isnan(signed), np.nan, ahead + (level_with + 1) / 2)
+    # Models that are equal must not be ranked by the rounding of their sums.
+    signed = np.round(value if lower_is_better else -value, 12)
+    return np.asarray(rankdata(signed, nan_policy="omit"), dtype=np.float64)
 
 
 def metric_table(measured: Sequence[Measured], models: tuple[str, ...]) -> pd.DataFrame:
-    """Return one row a metric and model; see `TaskEvaluation.table`."""
+    """Return one row per metric and model; see `TaskEvaluation.table`."""
     parts = [
         pd.DataFrame(
             {
@@ -117,6 +144,9 @@ def metric_table(measured: Sequence[Measured], models: tuple[str, ...]) -> pd.Da
                 "interval": one.interval,
                 "n_undefined": one.n_undefined,
                 "rank": ranks(one.value, one.spec.lower_is_better),
+                "chance": one.reference.chance,
+                "ceiling": one.reference.ceiling,
+                "share": one.reference.share(one.value),
             }
         )
         for one in measured
@@ -139,60 +169,34 @@ def beat_matrix(measured: Measured) -> FloatArray:
     return beats
 
 
-def compare_ranks(measured: Sequence[Measured], models: tuple[str, ...]) -> tuple[RankComparison, ...]:
-    """Return how each ordinary metric compares with its soft twin."""
-    by_name = {one.spec.name: one for one in measured}
-    pairs = [(one, by_name.get(one.spec.soft_twin or "")) for one in measured]
-    return tuple(_compare(hard, soft, models) for hard, soft in pairs if soft is not None)
-
-
-def _compare(ordinary: Measured, soft: Measured, models: tuple[str, ...]) -> RankComparison:
-    before, after = ranks(ordinary.value, False), ranks(soft.value, False)
-    defined = np.isfinite(ordinary.value) & np.isfinite(soft.value)
-    leads = (before[:, None] < before[None, :]) & (after[:, None] > after[None, :])
-    return RankComparison(
-        ordinary=ordinary.spec.name,
-        soft=soft.spec.name,
-        r_squared=r_squared(ordinary.value[defined], soft.value[defined]),
-        best_ordinary=_first(models, before),
-        best_soft=_first(models, after),
-        moved=_at(models, defined & (before != after)),
-        swapped=tuple((models[first], models[second]) for first, second in np.argwhere(leads)),
-    )
-
-
-def _first(models: tuple[str, ...], places: FloatArray) -> tuple[str, ...]:
-    """Return who shares the first place; nobody where nothing is defined."""
-    return () if np.isnan(places).all() else _at(models, places == np.nanmin(places))
-
-
-def _at(models: tuple[str, ...], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(model for model, is_chosen in zip(models, chosen, strict=True) if is_chosen)
-
-
-def vote_stability(task: TaskData, n_replicates: int, drawing: dict[str, Any]) -> pd.DataFrame | str:
-    """Return how stable rankings are when the votes are drawn anew, or the reason why that cannot be said."""
+def why_no_stability(task: TaskData) -> str:
+    """Return why the stability of the ranking cannot be measured; empty if it can."""
     if task.scores.shape[1] < 2:
         return "ranking stability needs at least two models"
     if (task.n_votes < 1).any():
-        return f"ranking stability needs the votes: {int((task.n_votes < 1).sum())} items have none in the soft labels"
+        return "ranking stability needs the votes of every item, and the soft labels do not have them"
     if (task.n_positive != np.rint(task.n_positive)).any():
-        return "ranking stability needs whole votes: repeated votes were averaged here"
+        return "ranking stability needs whole votes, and repeated votes were averaged here"
+    return ""
+
+
+def vote_stability(task: TaskData, settings: Settings, on_resamples: OnResamples) -> pd.DataFrame:
+    """Return how stable the rankings by AUROC and AP are when the votes of each item are resampled."""
     drawn = annotation_bootstrap(
-        task.n_positive, task.n_votes, task.scores, **{**drawing, "n_replicates": n_replicates}
+        task.n_positive,
+        task.n_votes,
+        task.scores,
+        metrics=list(STABILITY_METRICS),
+        n_bootstrap=settings.n_bootstrap,
+        level=settings.level,
+        seed=settings.seed,
+        method=settings.method,
+        workers=settings.workers,
+        on_resamples=on_resamples,
     )
     rows = []
     for metric, title in STABILITY_METRICS.items():
         soft, hard = drawn.stability(metric)
         for labels, found in (("hard", hard), ("soft", soft)):
-            rows.append(
-                {
-                    "metric": title,
-                    "labels": labels,
-                    "mean_pairwise": found.mean_pairwise,
-                    "mean_vs_observed": found.mean_vs_reference,
-                    "n_used": found.n_used,
-                    "n_dropped": found.n_dropped,
-                }
-            )
-    return pd.DataFrame(rows)
+            rows.append((title, labels, found.mean_pairwise, found.mean_vs_reference, found.n_used, found.n_dropped))
+    return pd.DataFrame(rows, columns=list(STABILITY_COLUMNS))

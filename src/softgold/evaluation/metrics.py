@@ -1,4 +1,4 @@
-"""Which metrics an evaluation has: what each is called, what it is measured against, and which end is the good one."""
+"""The metrics of an evaluation: names, labels that they are measured against, and whether less is better."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class MetricSpec:
         labels: Whether it is measured against hard or soft labels.
         lower_is_better: Whether it is a loss.
         needs_probability: Whether scores must lie in [0, 1].
-        length: Length of the list, for precision and recall at k.
-        soft_twin: Name of the metric that asks the same of the soft labels.
+        length: Length of the list for precision and recall at k, else 0.
+        soft_twin: Name of the same metric against soft labels; empty without one.
     """
 
     name: str
@@ -49,8 +49,8 @@ class MetricSpec:
     labels: Literal["hard", "soft"]
     lower_is_better: bool = False
     needs_probability: bool = False
-    length: int | None = None
-    soft_twin: str | None = None
+    length: int = 0
+    soft_twin: str = ""
 
 
 _PLAIN = {
@@ -68,7 +68,7 @@ _PLAIN = {
 def metric_specs(metrics: Sequence[str], lengths: Sequence[int], n_items: int) -> tuple[MetricSpec, ...]:
     """Return the metrics by name, in the order of `METRICS`, lists only where they are shorter than the data.
 
-    A list of all items says nothing of the model that made it.
+    A list of all items says nothing about the model that made it.
 
     >>> [spec.title for spec in metric_specs(["auroc", "precision_at_k"], (100, 500), 500)]
     ['AUROC', 'P@100']
@@ -91,5 +91,5 @@ def _listed(name: str, k: int) -> MetricSpec:
         twin = f"soft_precision_at_{k}"
         return MetricSpec(f"precision_at_{k}", f"P@{k}", f"precision_at_{k}", "hard", length=k, soft_twin=twin)
     if name == "recall_at_k":
-        return MetricSpec(f"recall_at_{k}", f"R@{k}", f"recall_at_{k}", "hard")
+        return MetricSpec(f"recall_at_{k}", f"R@{k}", f"recall_at_{k}", "hard", length=k)
     return MetricSpec(f"soft_precision_at_{k}", f"soft P@{k}", f"precision_at_{k}", "soft", length=k)

@@ -1,4 +1,4 @@
-"""Experts laid beside the soft labels: who labelled what that is not there, and into which bins the labels fall."""
+"""Match the experts' answers with the soft labels, and put the labelled items into bins."""
 
 from __future__ import annotations
 
@@ -9,74 +9,81 @@ import numpy as np
 import pandas as pd
 
 from softgold.checks import FloatArray
-from softgold.errors import InputError
-from softgold.experts.choice import Evidence
+from softgold.errors import InputError, UsageError
+from softgold.experts.bins import BinTable, IntArray, Scheme, assign_bins
+from softgold.experts.evidence import Evidence
 from softgold.experts.panel import NO_LABEL, ExpertPanel
-from softgold.experts.sampling import BinTable, ExpertSample, Scheme, assign_bins
-from softgold.experts.thresholds import IntArray
-from softgold.tables.experts import ExpertLabels
+from softgold.experts.rules import ThresholdRule
+from softgold.experts.sampling import MOST_STRATA, ExpertSample
+from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["Intake", "detector_scores", "take_in"]
+__all__ = ["AlignedExperts", "align_experts", "detector_scores"]
 
 # A key is written and read back as text, so its soft labels are equal to the last digits.
 _SAME_P = 1e-9
+# Bins that the caller did not ask for hold this many labels on average.
+LABELS_PER_BIN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Intake:
-    """The usable part of the experts' labels.
+class AlignedExperts:
+    """The usable part of the experts' answers.
 
     Attributes:
-        panel: The experts' answers about N items of the soft labels.
-        position: Where these items are among the soft labels, shape (N,).
+        panel: The experts who labelled an item of the soft labels, and the items that one of them labelled.
+        position: Where these N items are among the soft labels, shape (N,).
         evidence: Their soft labels and bins.
-        ignored: Items that experts labelled and that were left out because the soft labels or the key lack them.
+        n_unsure: How often each expert of the source answered "unsure" about a known item, by name.
+        unknown: Items that experts answered about and that were left out because the soft labels or the key lack them.
     """
 
     panel: ExpertPanel
     position: IntArray
     evidence: Evidence
-    ignored: tuple[str, ...]
+    n_unsure: dict[str, int]
+    unknown: tuple[str, ...]
 
 
-def take_in(
+def align_experts(
     soft_labels: SoftLabels,
-    experts: ExpertLabels,
+    experts: ExpertPanel,
+    rule: ThresholdRule,
     *,
-    bins: int,
-    scheme: Scheme,
-    sample: ExpertSample | None,
-    seed: int,
-    ignore_unknown: bool,
-) -> Intake:
+    bins: int | None = None,
+    scheme: Scheme = "rank",
+    sample: ExpertSample | None = None,
+    ignore_unknown: bool = False,
+) -> AlignedExperts:
     """Match the experts' items with the soft labels, and put them into bins.
 
-    With a `sample`, bins are those of its key; without, they are cut over all soft labels and the labelled items are
-    taken where they fall.
+    With a `sample`, bins are those of its key. Without, they are cut over all soft labels: `bins` of them, by default
+    one for every 10 labels and at most 20; the rule `paper` has 20 rank bins.
     """
-    if not soft_labels.item_ids.is_unique:
-        raise InputError("soft labels need one row an item, and an item is there twice")
-    silent = experts.table.abstained_annotators
-    if silent:
-        raise InputError(f"expert {silent[0]!r} has no labels; leave out the experts who gave none")
-    panel = ExpertPanel.from_labels(experts)
+    item_ids = soft_labels.item_ids.astype("str")
+    if not item_ids.is_unique:
+        raise InputError("soft labels need one row per item, and an item is duplicated")
     if sample is None:
-        index = assign_bins(soft_labels.p, bins, scheme=scheme, seed=seed)
-        table = BinTable.of(soft_labels.p, index, bins, scheme)
-        known, ignored = _known(panel, soft_labels.item_ids, "the soft labels", ignore_unknown)
-        position = soft_labels.item_ids.get_indexer(known.item_ids)
-        return Intake(known, position, Evidence(soft_labels.p[position], index[position], table), ignored)
-    _check_key(sample, soft_labels)
-    known, ignored = _known(panel, sample.item_ids, "the key of the sample", ignore_unknown)
-    position = soft_labels.item_ids.get_indexer(known.item_ids)
-    at = sample.item_ids.get_indexer(known.item_ids)
-    return Intake(known, position, Evidence(soft_labels.p[position], sample.bin[at], sample.bins), ignored)
+        known, unknown = _known(experts, item_ids, "the soft labels", ignore_unknown)
+    else:
+        _check_key(sample, soft_labels, item_ids, rule)
+        known, unknown = _known(experts, sample.item_ids, "the key of the sample", ignore_unknown)
+    n_unsure = dict(zip(map(str, known.expert_ids), known.unsure.sum(axis=1).tolist(), strict=True))
+    given = known.answers != NO_LABEL
+    panel = known.take(given.any(axis=1), given.any(axis=0))
+    position = np.asarray(item_ids.get_indexer(panel.item_ids), dtype=np.intp)
+    if sample is None:
+        index, table = _cut_bins(soft_labels.p, rule, bins, scheme, len(panel.item_ids))
+        evidence = Evidence(soft_labels.p[position], index[position], table)
+    else:
+        at = sample.item_ids.get_indexer(panel.item_ids)
+        evidence = Evidence(soft_labels.p[position], sample.bin[at], sample.bins)
+    return AlignedExperts(panel, position, evidence, n_unsure, unknown)
 
 
 def detector_scores(scores: Scores, item_ids: pd.Index[str], whose: str) -> dict[str, FloatArray]:
-    """Return the scores of the given items by detector, or say which item has none."""
+    """Return the scores of the given items by detector; an item without scores raises."""
     at = scores.item_ids.get_indexer(item_ids)
     if (at < 0).any():
         missing = _listed(item_ids[at < 0])
@@ -84,30 +91,51 @@ def detector_scores(scores: Scores, item_ids: pd.Index[str], whose: str) -> dict
     return {model: scores.of(model)[at] for model in scores.models}
 
 
+def _cut_bins(
+    p: FloatArray, rule: ThresholdRule, bins: int | None, scheme: Scheme, n_labelled: int
+) -> tuple[IntArray, BinTable]:
+    if rule.name == "paper":
+        if bins not in (None, MOST_STRATA) or scheme != "rank":
+            raise UsageError(f"rule 'paper' has {MOST_STRATA} rank bins; take rule 'changepoint' for others")
+        bins = MOST_STRATA
+    if bins is None:
+        bins = int(np.clip(n_labelled // LABELS_PER_BIN, 2, MOST_STRATA))
+    elif bins < 2:
+        raise UsageError(f"bins must be a whole number of at least 2, got {bins!r}")
+    index = assign_bins(p, bins, scheme=scheme)
+    return index, BinTable.from_items(p, index, scheme)
+
+
 def _known(
-    panel: ExpertPanel, item_ids: pd.Index[str], where: str, ignore_unknown: bool
+    experts: ExpertPanel, item_ids: pd.Index[str], where: str, ignore_unknown: bool
 ) -> tuple[ExpertPanel, tuple[str, ...]]:
-    here = item_ids.get_indexer(panel.item_ids) >= 0
-    unknown = panel.item_ids[~here]
-    if not here.any():
-        raise InputError(f"none of the {len(here)} items that experts labelled is in {where}: {_listed(unknown)}")
+    answered = ((experts.answers != NO_LABEL) | experts.unsure).any(axis=0)
+    here = item_ids.get_indexer(experts.item_ids.astype("str")) >= 0
+    unknown = experts.item_ids[answered & ~here]
+    if answered.any() and not (answered & here).any():
+        examples = compare_ids(unknown, "the expert labels", item_ids, where)
+        raise InputError(f"none of the {answered.sum()} items that experts answered is in {where}: {examples}")
     if len(unknown) and not ignore_unknown:
         raise InputError(
-            f"experts labelled {len(unknown)} items that are not in {where}: {_listed(unknown)}; "
+            f"experts answered {len(unknown)} items that are not in {where}: {_listed(unknown)}; "
             "correct the ids, or give --ignore-unknown (ignore_unknown=True) to go on without them"
         )
-    known = panel.take(np.flatnonzero(here))
-    without = (known.answers == NO_LABEL).all(axis=1)
-    if without.any():
-        raise InputError(f"expert {known.expert_ids[int(without.argmax())]!r} labelled no item that is in {where}")
-    return known, tuple(str(name) for name in unknown)
+    everybody = np.ones(experts.n_experts, dtype=np.bool_)
+    return experts.take(everybody, here), tuple(str(name) for name in unknown)
 
 
-def _check_key(sample: ExpertSample, soft_labels: SoftLabels) -> None:
-    at = soft_labels.item_ids.get_indexer(sample.item_ids)
+def _check_key(sample: ExpertSample, soft_labels: SoftLabels, item_ids: pd.Index[str], rule: ThresholdRule) -> None:
+    if rule.name == "paper" and sample.bins.scheme != "paper":
+        raise UsageError("rule 'paper' needs a sheet of 'sample-experts --scheme paper'; take rule 'changepoint'")
+    at = item_ids.get_indexer(sample.item_ids)
     if (at < 0).any():
         missing = _listed(sample.item_ids[at < 0])
         raise InputError(f"the key was not made from these soft labels: they lack {missing}")
+    if sample.bins.n_items.sum() != len(item_ids):
+        raise InputError(
+            f"the key was not made from these soft labels: its strata hold "
+            f"{sample.bins.n_items.sum()} items, and there are {len(item_ids)} soft labels"
+        )
     differs = np.abs(soft_labels.p[at] - sample.p) > _SAME_P
     if differs.any():
         first = int(differs.argmax())

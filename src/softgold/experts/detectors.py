@@ -1,4 +1,4 @@
-"""How far conclusions about a detector hang on single experts, on the items drawn, and on items with few votes.
+"""How far conclusions about a detector depend on single experts, on the items drawn, and on items with few votes.
 
 A detector is anything that scores items, the crowd's soft label among them.
 """
@@ -36,7 +36,7 @@ def leave_one_expert_out(panel: ExpertPanel, detectors: Detectors, *, tie: Tie =
 
     Returns:
         `held_out` (missing for the whole panel), `n_labelled, n_positive, kappa` (Cohen's, with the labels of the
-        whole panel), `detector, auroc, average_precision`; one row a fold and detector. A single expert cannot be
+        whole panel), `detector, auroc, average_precision`; one row per fold and detector. A single expert cannot be
         left out, and has one row only.
 
     Example:
@@ -65,7 +65,7 @@ def hierarchical_bootstrap(
     panel: ExpertPanel,
     detectors: Detectors,
     *,
-    replicates: int = 1000,
+    n_bootstrap: int = 1000,
     level: float = 0.95,
     tie: Tie = "negative",
     seed: int = 0,
@@ -86,9 +86,9 @@ def hierarchical_bootstrap(
         [0.7954, 0.8954]
     """
     checked = dict(_checked(detectors, len(panel.item_ids)))
-    settings = Settings(replicates, level, seed, method="auto", workers=1)
+    settings = Settings(n_bootstrap, level, seed)
     scores = np.column_stack(list(checked.values()))
-    results = resample(PanelAndItems(panel, tie), list(_METRICS), scores, None, settings)
+    (results,) = resample(PanelAndItems(panel, tie), [list(_METRICS)], scores, settings)
     rows = [
         {
             "detector": detector,

@@ -1,22 +1,52 @@
-"""How sure a threshold is: other panels of the same experts, other draws of the same kind of items, both."""
+"""Intervals of a threshold: over other panels of the same experts, other items of the same kind, and both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.checks import FloatArray
-from softgold.experts.choice import Choice, Evidence, ThresholdRule
-from softgold.experts.panel import ExpertPanel, Tie, draw_panels
+from softgold.experts.evidence import Evidence
+from softgold.experts.logit_map import INTERCEPT_SD, LOG_SLOPE_SD
+from softgold.experts.panel import ExpertPanel, LabelArray, Tie, draw_panels
+from softgold.experts.rules import Choice, ThresholdRule, choose, row_chunks
 from softgold.metrics.intervals import percentile_interval
 
-__all__ = ["ThresholdInterval", "item_interval", "joint_interval", "panel_interval", "prevalence_sensitivity"]
+__all__ = [
+    "SOURCES",
+    "IntervalSource",
+    "Resampling",
+    "ThresholdInterval",
+    "draw_items",
+    "draw_labels",
+    "prevalence_sensitivity",
+    "threshold_interval",
+]
 
-_CHUNK_CELLS = 2_000_000
+IntervalSource = Literal["panel", "items", "both"]
+SOURCES: tuple[IntervalSource, ...] = ("panel", "items", "both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """How to resample.
+
+    Attributes:
+        tie: Label of an item on which the experts are evenly split.
+        n_bootstrap: Number of resamples of each bootstrap.
+        level: Level of the intervals.
+        seed: Seed of everything random.
+    """
+
+    tie: Tie = "negative"
+    n_bootstrap: int = 2000
+    level: float = 0.95
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +62,12 @@ class ThresholdInterval:
         positives_high: Positive items if it were at its lower end.
         thresholds: The distinct thresholds, ascending, shape (D,).
         probability: Chance of each, shape (D,).
-        replicates: Number of resamples, or of panel compositions when all were enumerated.
+        n_resamples: Number of resamples, or of panel compositions when all were enumerated.
         exact: Whether the distribution was enumerated and not drawn.
-        no_choice: Chance that the rule finds no bin (the threshold is then 0.5, or dropped under a target rule).
+        no_choice: Chance that the rule finds no threshold (0.5 is taken then, or none under a target rule).
     """
 
-    source: str
+    source: IntervalSource
     low: float
     high: float
     level: float
@@ -45,7 +75,7 @@ class ThresholdInterval:
     positives_high: int
     thresholds: FloatArray
     probability: FloatArray
-    replicates: int
+    n_resamples: int
     exact: bool
     no_choice: float
 
@@ -55,74 +85,71 @@ class ThresholdInterval:
         return self.low == self.high
 
 
-def panel_interval(
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Replicates of labels and items: `parts` gives them in pieces that fit into memory."""
+
+    parts: Iterator[Choice]
+    probability: FloatArray
+    exact: bool
+
+
+def threshold_interval(
+    source: IntervalSource,
     evidence: Evidence,
     panel: ExpertPanel,
     rule: ThresholdRule,
     all_p: FloatArray,
-    *,
-    tie: Tie = "negative",
-    level: float = 0.95,
-    replicates: int = 2000,
-    seed: int = 0,
+    settings: Resampling | None = None,
 ) -> ThresholdInterval:
-    """Resample the panel: as many experts as there are, with replacement (CleanPatrick, appendix G).
+    """Return the interval of the threshold over one source of chance.
 
-    Small panels are enumerated exactly (see `draw_panels`); `replicates` and `seed` serve the larger ones.
+    Args:
+        source: "panel": as many experts as there are, drawn with replacement (CleanPatrick, appendix G); few experts
+            are enumerated exactly (see `draw_panels`). "items": labelled items drawn anew within their bins, as the
+            sampling design drew them. "both": both at once, the interval to quote. When items are drawn, the prior of
+            the logit map is drawn too, so that few labels give a wide interval and not a narrow one at 0.5.
+        evidence: The labelled items.
+        panel: The experts' answers about them.
+        rule: The rule that chooses the threshold.
+        all_p: Soft labels of the whole data set, for the number of positives.
+        settings: How to resample.
     """
-    draws = draw_panels(panel.n_experts, replicates=replicates, seed=seed)
-    parts = [
-        evidence.choose(rule, panel.majorities(draws.seats[rows], tie))
-        for rows in _chunks(len(draws.seats), len(evidence.p))
-    ]
-    return _interval("panel", _joined(parts), draws.probability, all_p, level, draws.exact)
+    how = settings or Resampling()
+    if source == "panel":
+        draws = _panel_draws(evidence, panel, rule, how)
+    else:
+        parts = _item_draws(evidence, panel, rule, how, panel.n_experts if source == "both" else 0)
+        draws = _Draws(parts, np.full(how.n_bootstrap, 1 / how.n_bootstrap), exact=False)
+    choices = list(draws.parts)
+    joined = Choice(
+        np.concatenate([choice.threshold for choice in choices]), np.concatenate([choice.found for choice in choices])
+    )
+    return _summarise(source, joined, draws, all_p, how.level)
 
 
-def item_interval(
-    evidence: Evidence,
-    panel: ExpertPanel,
-    rule: ThresholdRule,
-    all_p: FloatArray,
-    *,
-    tie: Tie = "negative",
-    level: float = 0.95,
-    replicates: int = 2000,
-    seed: int = 0,
-) -> ThresholdInterval:
-    """Resample the labelled items within their bins, as the sampling design drew them; the panel stays."""
-    rng = np.random.default_rng(seed)
-    labels = panel.majority(tie)[None, :]
-    parts = [
-        evidence.choose(rule, labels, _item_copies(evidence, rows.stop - rows.start, rng))
-        for rows in _chunks(replicates, len(evidence.p))
-    ]
-    return _interval("items", _joined(parts), np.full(replicates, 1 / replicates), all_p, level, False)
+def draw_items(evidence: Evidence, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw the labelled items of each bin with replacement, and return how often each was drawn, shape (size, N)."""
+    n = len(evidence.p)
+    row = np.arange(size)[:, None] * n
+    copies = np.zeros(size * n, dtype=np.int64)
+    for number in np.unique(evidence.bin):
+        members = np.flatnonzero(evidence.bin == number)
+        picked = members[rng.integers(len(members), size=(size, len(members)))]
+        copies += np.bincount((row + picked).ravel(), minlength=size * n)
+    return copies.reshape(size, n)
 
 
-def joint_interval(
-    evidence: Evidence,
-    panel: ExpertPanel,
-    rule: ThresholdRule,
-    all_p: FloatArray,
-    *,
-    tie: Tie = "negative",
-    level: float = 0.95,
-    replicates: int = 2000,
-    seed: int = 0,
-) -> ThresholdInterval:
-    """Resample the panel and the items within their bins at once: the interval to quote for the threshold."""
-    rng = np.random.default_rng(seed)
-    experts = panel.n_experts
-    parts = []
-    for rows in _chunks(replicates, len(evidence.p)):
-        size = rows.stop - rows.start
-        seats = rng.multinomial(experts, np.full(experts, 1 / experts), size=size)
-        parts.append(evidence.choose(rule, panel.majorities(seats, tie), _item_copies(evidence, size, rng)))
-    return _interval("both", _joined(parts), np.full(replicates, 1 / replicates), all_p, level, False)
+def draw_labels(panel: ExpertPanel, n_experts: int, size: int, tie: Tie, rng: np.random.Generator) -> LabelArray:
+    """Return majorities of panels of `n_experts` drawn with replacement, shape (size, N); of the whole panel if 0."""
+    if n_experts == 0:
+        return np.broadcast_to(panel.majority(tie), (size, len(panel.item_ids)))
+    seats = rng.multinomial(n_experts, np.full(n_experts, 1 / n_experts), size=size)
+    return panel.majorities(seats, tie)
 
 
 def prevalence_sensitivity(p: FloatArray, threshold: float, *, reach: float = 0.15, steps: int = 12) -> pd.DataFrame:
-    """Return positives and prevalence for thresholds around t, `offset, threshold, positives, prevalence`.
+    """Return positives and prevalence for thresholds around t: `offset, threshold, positives, prevalence`.
 
     Thresholds t - reach .. t + reach, cut to [0, 1] (CleanPatrick, appendix G).
 
@@ -130,7 +157,7 @@ def prevalence_sensitivity(p: FloatArray, threshold: float, *, reach: float = 0.
     [3, 2, 1]
     """
     offset = np.linspace(-reach, reach, steps + 1)
-    thresholds = np.clip(threshold + offset, 0.0, 1.0)
+    thresholds = np.where(offset == 0, threshold, np.clip(threshold + offset, 0.0, 1.0))
     positives = count_positives(p, thresholds)
     columns = {"offset": offset, "threshold": thresholds, "positives": positives, "prevalence": positives / len(p)}
     return pd.DataFrame(columns)
@@ -141,26 +168,31 @@ def count_positives(p: FloatArray, thresholds: FloatArray) -> NDArray[np.int64]:
     return np.asarray(len(p) - np.searchsorted(np.sort(p), thresholds, side="left"), dtype=np.int64)
 
 
-def _item_copies(evidence: Evidence, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    copies = np.zeros((size, len(evidence.p)), dtype=np.int64)
-    for number in np.unique(evidence.bin):
-        members = np.flatnonzero(evidence.bin == number)
-        copies[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=size)
-    return copies
+def _panel_draws(evidence: Evidence, panel: ExpertPanel, rule: ThresholdRule, how: Resampling) -> _Draws:
+    draws = draw_panels(panel.n_experts, n_bootstrap=how.n_bootstrap, seed=how.seed)
+    parts = (
+        choose(evidence, rule, panel.majorities(draws.seats[rows], how.tie))
+        for rows in row_chunks(len(draws.seats), len(evidence.p))
+    )
+    return _Draws(parts, draws.probability, draws.exact)
 
 
-def _chunks(total: int, width: int) -> Iterator[slice]:
-    step = max(1, _CHUNK_CELLS // max(width, 1))
-    return (slice(start, min(start + step, total)) for start in range(0, total, step))
+def _item_draws(
+    evidence: Evidence, panel: ExpertPanel, rule: ThresholdRule, how: Resampling, drawn_experts: int
+) -> Iterator[Choice]:
+    rng = np.random.default_rng(how.seed)
+    for rows in row_chunks(how.n_bootstrap, len(evidence.p)):
+        size = rows.stop - rows.start
+        labels = draw_labels(panel, drawn_experts, size, how.tie, rng)
+        copies = draw_items(evidence, size, rng)
+        centre = rng.normal(0.0, (INTERCEPT_SD, LOG_SLOPE_SD), size=(size, 2))
+        yield choose(evidence, rule, labels, copies, centre)
 
 
-def _joined(parts: list[Choice]) -> Choice:
-    return Choice(np.concatenate([part.bin for part in parts]), np.concatenate([part.threshold for part in parts]))
-
-
-def _interval(
-    source: str, choice: Choice, probability: FloatArray, all_p: FloatArray, level: float, exact: bool
+def _summarise(
+    source: IntervalSource, choice: Choice, draws: _Draws, all_p: FloatArray, level: float
 ) -> ThresholdInterval:
+    probability = draws.probability
     defined = ~np.isnan(choice.threshold)
     low, high = percentile_interval(choice.threshold, level, probability)
     values, place = np.unique(choice.threshold[defined], return_inverse=True)
@@ -175,7 +207,7 @@ def _interval(
         positives_high=int(most),
         thresholds=values,
         probability=chance / chance.sum() if len(chance) else chance,
-        replicates=len(probability),
-        exact=exact,
-        no_choice=float(probability[choice.bin < 0].sum()),
+        n_resamples=len(probability),
+        exact=draws.exact,
+        no_choice=float(probability[~choice.found].sum()),
     )

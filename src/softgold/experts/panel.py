@@ -1,4 +1,4 @@
-"""The experts' answers, their majority, and every panel that could have been drawn from them."""
+"""The experts' answers, their majority, and the panels that a bootstrap draws from them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class ExpertPanel:
         expert_ids: Names of the experts, length E.
         item_ids: The items that at least one of them labelled, length N.
         answers: 0, 1, or `NO_LABEL`, int8, shape (E, N).
+        unsure: Where an expert answered "unsure", which counts as no label, shape (E, N).
 
     Example:
         >>> panel = ExpertPanel.from_matrix([[0, 1, None], [1, 1, 0], [1, 0, None]])
@@ -46,29 +47,31 @@ class ExpertPanel:
     expert_ids: pd.Index[Any]
     item_ids: pd.Index[Any]
     answers: LabelArray
+    unsure: NDArray[np.bool_]
 
     @classmethod
     def from_matrix(cls, rows: Sequence[Sequence[int | None]], experts: Sequence[str] | None = None) -> ExpertPanel:
-        """Build from one row an expert and one column an item; None is no label."""
+        """Build from one row per expert and one column per item; None is no label."""
         if not rows or len({len(row) for row in rows}) != 1:
-            raise InputError("a panel needs at least one expert, and one entry an item from each")
+            raise InputError("a panel needs at least one expert, and one entry per item from each")
         table = np.array([[NO_LABEL if value is None else value for value in row] for row in rows])
         if not np.isin(table, (NO_LABEL, 0, 1)).all():
             raise InputError("expert labels must be 0, 1 or missing")
         names = experts if experts is not None else [f"expert {number + 1}" for number in range(len(rows))]
-        return cls(pd.Index(names), pd.RangeIndex(table.shape[1]), table.astype(np.int8))
+        return cls(pd.Index(names), pd.RangeIndex(table.shape[1]), table.astype(np.int8), np.zeros(table.shape, bool))
 
     @classmethod
     def from_labels(cls, experts: ExpertLabels) -> ExpertPanel:
-        """Build from labels in long form, one an expert and item."""
+        """Build from labels in long form, one per expert and item; experts who gave none have a row without labels."""
         table = experts.table
         if table.weights is not None or table.n_votes != len(np.unique(_pairs(table))):
             raise InputError(
                 "an expert labelled an item more than once; read the labels with duplicates='first' or 'last'"
             )
-        answers = np.full((table.n_annotators, table.n_items), NO_LABEL, dtype=np.int8)
+        names = pd.Index([*table.annotator_ids, *table.abstained_annotators], dtype="str")
+        answers = np.full((len(names), table.n_items), NO_LABEL, dtype=np.int8)
         answers[table.annotator_codes, table.item_codes] = table.votes
-        return cls(table.annotator_ids, table.item_ids, answers)
+        return cls(names, table.item_ids, answers, np.zeros(answers.shape, bool))
 
     @property
     def n_experts(self) -> int:
@@ -97,10 +100,10 @@ class ExpertPanel:
         """Return the majority of the panel without each expert, shape (E, N)."""
         return self.majorities(1 - np.eye(self.n_experts), tie)
 
-    def take(self, items: ArrayLike) -> ExpertPanel:
-        """Return the panel on some of its items, given by position."""
-        at = np.asarray(items)
-        return ExpertPanel(self.expert_ids, self.item_ids.take(at), self.answers[:, at])
+    def take(self, experts: NDArray[np.bool_], items: NDArray[np.bool_]) -> ExpertPanel:
+        """Return some of the experts on some of the items, given by masks of shapes (E,) and (N,)."""
+        both = np.ix_(experts, items)
+        return ExpertPanel(self.expert_ids[experts], self.item_ids[items], self.answers[both], self.unsure[both])
 
     def nominal(self) -> NominalLabels:
         """Return the answers as nominal labels, for coefficients of agreement."""
@@ -130,21 +133,21 @@ class PanelDraws:
     exact: bool
 
 
-def draw_panels(n_experts: int, *, replicates: int = 2000, seed: int = 0) -> PanelDraws:
+def draw_panels(n_experts: int, *, n_bootstrap: int = 2000, seed: int = 0) -> PanelDraws:
     """Return all panels with their chances when they are few, and random ones otherwise.
 
-    Three experts have 27 ordered panels but 10 compositions; enumerating compositions, weighted by their multinomial
-    coefficients, gives the bootstrap distribution itself instead of a noisy picture of it.
+    Three experts have 27 ordered panels but 10 compositions. Enumerating compositions, weighted by their multinomial
+    coefficients, gives the bootstrap distribution exactly.
 
     >>> draws = draw_panels(3)
     >>> len(draws.seats), draws.exact, float(draws.probability.max())  # one seat each: 6 of 27
     (10, True, 0.2222222222222222)
     """
-    if comb(2 * n_experts - 1, n_experts) <= EXACT_PANELS:
+    if comb(max(2 * n_experts - 1, 0), n_experts) <= EXACT_PANELS:
         return all_panels(n_experts)
     rng = np.random.default_rng(seed)
-    seats = rng.multinomial(n_experts, np.full(n_experts, 1 / n_experts), size=replicates)
-    return PanelDraws(seats, np.full(replicates, 1 / replicates), exact=False)
+    seats = rng.multinomial(n_experts, np.full(n_experts, 1 / n_experts), size=n_bootstrap)
+    return PanelDraws(seats, np.full(n_bootstrap, 1 / n_bootstrap), exact=False)
 
 
 def all_panels(n_experts: int) -> PanelDraws:

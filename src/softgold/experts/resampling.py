@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from softgold.checks import FloatArray
 from softgold.experts.panel import NO_LABEL, ExpertPanel, LabelArray, Tie, all_panels
-from softgold.metrics.bootstrap.resamples import Draw
+from softgold.metrics.bootstrap.plans import Draw
 
 __all__ = ["PanelAndItems"]
 
@@ -59,7 +59,7 @@ class PanelAndItems:
 
     def _draw_of(self, labels: LabelArray, copies: NDArray[np.generic]) -> Draw:
         weight = np.where(labels == NO_LABEL, 0.0, copies)
-        return Draw(weight, (labels == 1).astype(np.float64))
+        return Draw.from_rows(weight, labels == 1)
 
 
 def _counted(uniform: FloatArray) -> NDArray[np.int64]:

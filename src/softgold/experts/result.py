@@ -1,9 +1,9 @@
-"""What a calibration says: the threshold, the labels that follow, and how far to trust them."""
+"""The result of a calibration: the threshold, the labels that follow, and how far to trust them."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -11,49 +11,28 @@ from numpy.typing import NDArray
 
 from softgold.agreement import Agreement
 from softgold.checks import FloatArray
-from softgold.experts.choice import ThresholdRule
-from softgold.experts.intervals import ThresholdInterval
+from softgold.experts.intervals import Resampling, ThresholdInterval
+from softgold.experts.notices import CalibrationNotice
+from softgold.experts.quality import Comparison, ErrorRates, LabelQuality
+from softgold.experts.rules import ThresholdRule
 from softgold.experts.soft_map import SoftMapFit
+from softgold.tables.ids import restore_ids
 
-__all__ = ["Calibration", "DetectorChecks", "LabelQuality", "ReleasedLabels", "SoftMapOutcome"]
-
-
-@dataclass(frozen=True)
-class LabelQuality:
-    """What labels [p >= t] are like at one threshold.
-
-    Attributes:
-        threshold: The threshold t.
-        positives: Items labelled positive.
-        prevalence: Their share of all items.
-        expected_wrong: Share of wrong labels to expect if p is right: the mean of 1 - p over positives and p over
-            negatives, which is the mean of min(p, 1 - p) at t = 0.5 only.
-        expected_wrong_calibrated: The same by p_calibrated; NaN when there is none.
-        agreement: Share of the expert-labelled items on which label and experts agree.
-        agreement_weighted: The same, weighted by the sampling design: an estimate for the whole data set.
-        kappa: Cohen's kappa of label and experts.
-    """
-
-    threshold: float
-    positives: int
-    prevalence: float
-    expected_wrong: float
-    expected_wrong_calibrated: float
-    agreement: float
-    agreement_weighted: float
-    kappa: float
+__all__ = ["Calibration", "CalibrationSettings", "DetectorChecks", "ReleasedLabels"]
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedLabels:
-    """The labels, one an item, in the order of the soft labels.
+    """The labels, one per item, in the order of the soft labels.
 
     Attributes:
         item_ids: Ids, length I.
         label: 1 where p >= threshold, int8, shape (I,).
         p: Soft labels, shape (I,).
-        p_calibrated: Soft labels mapped to the experts' rate, shape (I,); NaN where no map could be fitted.
+        p_calibrated: Soft labels mapped to the experts' rate, shape (I,).
         threshold: The threshold.
+        p_calibrated_lo: Lower end of the credible band of p_calibrated, shape (I,); None in tables made elsewhere.
+        p_calibrated_hi: Upper end, likewise.
     """
 
     item_ids: pd.Index[str]
@@ -61,32 +40,50 @@ class ReleasedLabels:
     p: FloatArray
     p_calibrated: FloatArray
     threshold: float
+    p_calibrated_lo: FloatArray | None = None
+    p_calibrated_hi: FloatArray | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of `labels.csv`: `item, label, p, p_calibrated, threshold`."""
+        """Return `labels.csv`: `item, label, p, p_calibrated, p_calibrated_lo, p_calibrated_hi, threshold`."""
+        nothing = np.full(len(self.p), np.nan)
         return pd.DataFrame(
             {
-                "item": self.item_ids,
+                "item": restore_ids(self.item_ids),
                 "label": self.label,
                 "p": self.p,
                 "p_calibrated": self.p_calibrated,
+                "p_calibrated_lo": nothing if self.p_calibrated_lo is None else self.p_calibrated_lo,
+                "p_calibrated_hi": nothing if self.p_calibrated_hi is None else self.p_calibrated_hi,
                 "threshold": self.threshold,
             }
         )
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> ReleasedLabels:
-        """Return the labels that `to_frame` gave."""
-        numbers = {name: frame[name].to_numpy(dtype=np.float64) for name in ("label", "p", "p_calibrated", "threshold")}
+        """Rebuild the labels from the table that `to_frame` returns; at least one row.
+
+        >>> frame = pd.DataFrame({"item": ["x"], "label": [1], "p": [0.8], "p_calibrated": [0.6],
+        ...                       "p_calibrated_lo": [0.4], "p_calibrated_hi": [0.7], "threshold": [0.7]})
+        >>> ReleasedLabels.from_frame(frame).to_frame().equals(frame.astype({"label": "int8"}))
+        True
+        """
+        numbers = {str(name): frame[name].to_numpy(dtype=np.float64) for name in frame.columns if name != "item"}
         if not np.isin(numbers["label"], (0, 1)).all():
             raise ValueError("a label is neither 0 nor 1")
-        label, threshold = numbers["label"].astype(np.int8), float(numbers["threshold"][0])
-        return cls(pd.Index(frame["item"], dtype="str"), label, numbers["p"], numbers["p_calibrated"], threshold)
+        return cls(
+            item_ids=pd.Index(frame["item"]),
+            label=numbers["label"].astype(np.int8),
+            p=numbers["p"],
+            p_calibrated=numbers["p_calibrated"],
+            threshold=float(numbers["threshold"][0]),
+            p_calibrated_lo=numbers.get("p_calibrated_lo"),
+            p_calibrated_hi=numbers.get("p_calibrated_hi"),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class DetectorChecks:
-    """How conclusions about detectors (the soft label itself among them) hold; tables of `calibration.detectors`.
+    """How far conclusions about detectors hold, the soft label itself among them.
 
     Attributes:
         leave_one_out: Against the panel without each expert, with the threshold of each fold.
@@ -100,88 +97,74 @@ class DetectorChecks:
     min_votes: pd.DataFrame
 
 
-@dataclass(frozen=True, eq=False)
-class SoftMapOutcome:
-    """The map from p to p_calibrated, or the reason why there is none."""
+@dataclass(frozen=True, kw_only=True)
+class CalibrationSettings(Resampling):
+    """How a calibration was computed.
 
-    fit: SoftMapFit | None
-    refused: str | None = None
+    Attributes:
+        scheme: How the bins were cut.
+        bins: Number of bins; fewer than asked for where soft labels are equal.
+    """
 
-    def apply(self, p: FloatArray) -> FloatArray:
-        """Return p_calibrated, NaN without a map."""
-        return np.full(len(p), np.nan) if self.fit is None else self.fit.map.apply(p)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"refused": self.refused} if self.fit is None else {"refused": None, **self.fit.to_dict()}
+    scheme: Literal["rank", "width", "neyman", "paper"]
+    bins: int
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A threshold that experts have calibrated, the labels that follow from it, and how sure all of it is.
+    """A threshold calibrated with experts, the labels that follow from it, and how sure all of it is.
 
     Attributes:
         threshold: The threshold t; labels are [p >= t].
-        bin: The bin that it belongs to; None when the rule found none and t is 0.5.
-        rule: How it was drawn.
-        settings: The other settings: `tie, scheme, bins, replicates, level, seed`.
-        bins: One row a bin: range and mean of p, items, labelled, expert positives, rate with its Wilson interval.
+        bin: The bin that holds it; None when the rule found no threshold and 0.5 is taken.
+        rule: How it was chosen.
+        settings: The other settings.
+        bins: One row per bin: range and mean of p, items, labelled, expert positives, rate with its Wilson interval,
+            the map there, and the rate shrunken to the map.
         labels: The released labels.
-        before: What labels at 0.5 are like.
+        before: What labels cut at 0.5 are like.
         after: What labels at the threshold are like.
-        agreement: Agreement among the experts; None for a single expert.
-        experts: One row an expert, the table of `experts_summary.csv`.
+        comparison: Whether labels at the threshold are better or worse than at 0.5.
+        rules: What every rule would give, cross-validated.
+        error_rates: Accuracy, sensitivity and specificity of the released labels.
+        agreement: Agreement among the experts; None with fewer than two.
+        experts: One row per expert, the table of `experts_summary.csv`.
         intervals: Intervals of the threshold over panels, over items, and over both, in this order.
         sensitivity: Positives and prevalence for thresholds around t.
-        detectors: How conclusions about detectors hold.
+        detectors: How far conclusions about detectors hold.
         soft_map: The map to p_calibrated.
-        warnings: What the owner of the data should know, one sentence each.
+        notices: Problems found, the most serious first.
     """
 
     threshold: float
     bin: int | None
     rule: ThresholdRule
-    settings: dict[str, Any]
+    settings: CalibrationSettings
     bins: pd.DataFrame
     labels: ReleasedLabels
     before: LabelQuality
     after: LabelQuality
+    comparison: Comparison
+    rules: pd.DataFrame
+    error_rates: ErrorRates
     agreement: Agreement | None
     experts: pd.DataFrame
     intervals: tuple[ThresholdInterval, ...]
     sensitivity: pd.DataFrame
     detectors: DetectorChecks
-    soft_map: SoftMapOutcome
-    warnings: tuple[str, ...]
+    soft_map: SoftMapFit
+    notices: tuple[CalibrationNotice, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The problems found, one sentence each."""
+        return tuple(notice.text for notice in self.notices)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of items with an expert label."""
+        return int(self.bins["labelled"].sum())
 
     def interval(self, source: str) -> ThresholdInterval:
         """Return the interval over "panel", "items" or "both"."""
         return next(interval for interval in self.intervals if interval.source == source)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but the labels themselves as plain values, for `calibration.json`."""
-        return {
-            "threshold": self.threshold,
-            "bin": self.bin,
-            "rule": asdict(self.rule),
-            "settings": self.settings,
-            "n_items": len(self.labels.item_ids),
-            "n_labelled": int(self.bins["labelled"].sum()),
-            "n_experts": len(self.experts),
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-            "agreement": None if self.agreement is None else self.agreement.to_dict(),
-            "intervals": {interval.source: vars(interval) for interval in self.intervals},
-            "soft_map": self.soft_map.to_dict(),
-            "bins": _rows(self.bins),
-            "experts": _rows(self.experts),
-            "sensitivity": _rows(self.sensitivity),
-            "leave_one_out": _rows(self.detectors.leave_one_out),
-            "bootstrap": _rows(self.detectors.bootstrap),
-            "min_votes": _rows(self.detectors.min_votes),
-            "warnings": list(self.warnings),
-        }
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict(orient="records")]

@@ -1,9 +1,9 @@
-"""Whom to ask and about what: items for expert review, spread over the whole range of soft labels.
+"""Stratified sampling for expert review: spend the experts' time where labels change decisions.
 
-Soft labels pile up at 0 and 1, so a plain random sample would hardly ever show an expert a doubtful item. Items are
-cut into bins by soft label and the same number is drawn from each (CleanPatrick, section 3.4). The experts get a sheet
-without soft labels, in random order; the key keeps what they must not see and what later estimates need: the bin, and
-the weight that puts an answer back on the scale of the whole data set.
+Items are cut into strata by soft label. The default ("neyman") draws from stratum h in proportion to
+N_h sqrt(p_h (1 - p_h)), the allocation that estimates an error rate with the smallest variance, with a floor for every
+stratum; "paper" draws the same number from each of 20 rank bins (CleanPatrick, section 3.4). The experts get a sheet
+without soft labels, in random order. The key keeps what they must not see: the stratum, p, and the design weight.
 """
 
 from __future__ import annotations
@@ -13,18 +13,24 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.optimize import brentq
 
-from softgold.checks import as_probabilities, check_choice, check_positive_int
+from softgold.checks import FloatArray, as_probabilities, check_choice, check_positive_int
 from softgold.errors import InputError, warn
+from softgold.experts.bins import BinTable, IntArray, Scheme, assign_bins, uncertainty_score
+from softgold.experts.sheets import make_sheet
+from softgold.readers import read_soft_labels
 from softgold.readers.sources import TableLike, open_source
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["KEY_COLUMNS", "BinTable", "ExpertSample", "Scheme", "assign_bins", "read_key", "sample_for_experts"]
+__all__ = ["KEY_COLUMNS", "ExpertSample", "SampleScheme", "allocate", "read_key", "sample_for_experts"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-Scheme = Literal["rank", "width"]
+SampleScheme = Literal["neyman", "paper"]
+MOST_STRATA = 20
+LABELS_PER_STRATUM = 10
+# Every stratum gets at least this part of an equal share.
+FLOOR = 0.25
 
 KEY_COLUMNS = (
     "item",
@@ -41,76 +47,6 @@ KEY_COLUMNS = (
 )
 
 
-def assign_bins(p: ArrayLike, bins: int, *, scheme: Scheme = "rank", seed: int | None = 0) -> IntArray:
-    """Return the bin of each item, shape (I,), numbered from 0 at the lowest soft labels.
-
-    Args:
-        p: Soft labels, shape (I,).
-        bins: Number of bins, at least 2 and at most I.
-        scheme: "rank" cuts the items, sorted by p, into equally many (`numpy.array_split`): the quantile bins of
-            CleanPatrick, which by value would collapse where soft labels pile up. "width" cuts [0, 1] into equal parts.
-        seed: Seed of the shuffle before the stable sort, which decides where equal soft labels fall; None keeps
-            them in the order of the items.
-
-    Example:
-        >>> assign_bins([0, 0, 0, 0.2, 0.9, 1], 3, seed=None).tolist()
-        [0, 0, 1, 1, 2, 2]
-        >>> assign_bins([0, 0, 0, 0.2, 0.9, 1], 3, scheme="width").tolist()
-        [0, 0, 0, 0, 2, 2]
-    """
-    values = as_probabilities(p, "p")
-    check_positive_int(bins, "bins", minimum=2)
-    check_choice(scheme, get_args(Scheme), "scheme")
-    if seed is not None:
-        check_positive_int(seed, "seed", minimum=0)
-    if bins > len(values):
-        raise InputError(f"{bins} bins need at least {bins} items, and there are {len(values)}; ask for fewer bins")
-    if scheme == "width":
-        return np.minimum((values * bins).astype(np.intp), bins - 1)
-    shuffled = np.arange(len(values)) if seed is None else np.random.default_rng(seed).permutation(len(values))
-    order = shuffled[np.argsort(values[shuffled], kind="stable")]
-    index = np.empty(len(values), dtype=np.intp)
-    for number, members in enumerate(np.array_split(order, bins)):
-        index[members] = number
-    return index
-
-
-@dataclass(frozen=True, eq=False)
-class BinTable:
-    """What each of K bins holds of the whole data set; an empty bin has 0 items and NaN elsewhere.
-
-    Attributes:
-        scheme: How the bins were cut.
-        n_items: Items in each bin, shape (K,).
-        p_mean: Their mean soft label, shape (K,).
-        p_low: Their lowest soft label, shape (K,).
-        p_high: Their highest soft label, shape (K,).
-    """
-
-    scheme: str
-    n_items: NDArray[np.int64]
-    p_mean: FloatArray
-    p_low: FloatArray
-    p_high: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.n_items)
-
-    @classmethod
-    def of(cls, p: FloatArray, index: IntArray, bins: int, scheme: str) -> BinTable:
-        """Summarise soft labels by bin.
-
-        >>> table = BinTable.of(np.array([0.0, 0.2, 0.9]), np.array([0, 0, 2]), 3, "width")
-        >>> table.n_items.tolist(), table.p_mean.tolist()
-        ([2, 0, 1], [0.1, nan, 0.9])
-        """
-        groups = pd.Series(p).groupby(index).agg(["size", "mean", "min", "max"]).reindex(range(bins))
-        n_items = groups["size"].fillna(0).to_numpy(dtype=np.int64)
-        mean, low, high = (groups[name].to_numpy(dtype=np.float64) for name in ("mean", "min", "max"))
-        # The mean of equal numbers may be off by rounding, and then [p >= mean] would cut them off.
-        return cls(scheme, n_items, np.clip(mean, low, high), low, high)
-
-
 @dataclass(frozen=True, eq=False)
 class ExpertSample:
     """Items drawn for the experts, and the key to them.
@@ -118,8 +54,8 @@ class ExpertSample:
     Attributes:
         item_ids: Sampled items in the order of the sheet, which is random, length N.
         p: Their soft labels, shape (N,).
-        bin: Their bins, shape (N,).
-        bins: What the bins hold of the whole data set.
+        bin: Their strata, shape (N,).
+        bins: What the strata hold of the whole data set.
     """
 
     item_ids: pd.Index[str]
@@ -132,20 +68,20 @@ class ExpertSample:
 
     @property
     def sampled_per_bin(self) -> NDArray[np.int64]:
-        """Sampled items in each bin, shape (K,)."""
+        """Sampled items in each stratum, shape (K,)."""
         return np.bincount(self.bin, minlength=len(self.bins)).astype(np.int64)
 
     @property
     def weight(self) -> FloatArray:
-        """How many items of the data set each sampled item stands for: bin size / sampled, shape (N,)."""
+        """How many items of the data set each sampled item stands for: stratum size / sampled, shape (N,)."""
         return self.bins.n_items[self.bin] / self.sampled_per_bin[self.bin]
 
-    def sheet(self) -> pd.DataFrame:
-        """Return what the experts see: `item, label`, the label to be filled with 0 or 1, no soft labels."""
-        return pd.DataFrame({"item": self.item_ids, "label": pd.Series([""] * len(self), dtype="str")})
+    def sheet(self, context: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Return what the experts see, see `make_sheet`: `item`, context columns, and an empty column `answer`."""
+        return make_sheet(self.item_ids, context)
 
     def key(self) -> pd.DataFrame:
-        """Return the key, `KEY_COLUMNS`, sorted by bin; not for the experts."""
+        """Return the key, `KEY_COLUMNS`, sorted by stratum; not for the experts."""
         at = self.bin
         columns = {
             "item": self.item_ids,
@@ -171,13 +107,15 @@ class ExpertSample:
         if key.empty or key["bins"].nunique() != 1 or key["scheme"].nunique() != 1:
             raise InputError("a key needs rows of one sample, with one value in 'bins' and one in 'scheme'")
         if key["item"].duplicated().any():
-            raise InputError(f"item {key['item'][key['item'].duplicated()].iloc[0]!r} is in the key twice")
-        numbers = _numeric(key, ["bin", "p", "bin_items", "bin_p_mean", "bin_p_low", "bin_p_high", "bins"])
+            raise InputError(f"item {key['item'][key['item'].duplicated()].iloc[0]!r} is duplicated in the key")
+        names = ["bin", "p", "bin_sampled", "bin_items", "bin_p_mean", "bin_p_low", "bin_p_high", "bins"]
+        numbers = _numeric(key, names)
         bins = int(numbers["bins"].iloc[0])
         index = numbers["bin"].to_numpy(dtype=np.intp)
         if index.min() < 0 or index.max() >= bins:
             raise InputError(f"bins in the key must lie in 0 .. {bins - 1}, got {index.min()} .. {index.max()}")
         per_bin = numbers.groupby(index).first().reindex(range(bins))
+        _check_complete(per_bin, index, bins)
         table = BinTable(
             str(key["scheme"].iloc[0]),
             per_bin["bin_items"].fillna(0).to_numpy(dtype=np.int64),
@@ -188,40 +126,75 @@ class ExpertSample:
 
 
 def sample_for_experts(
-    soft_labels: SoftLabels, *, bins: int = 20, per_bin: int = 20, scheme: Scheme = "rank", seed: int = 0
+    soft_labels: SoftLabels | TableLike, budget: int = 400, *, scheme: SampleScheme = "neyman", seed: int = 0
 ) -> ExpertSample:
-    """Draw items for expert review, the same number from each bin of soft labels.
+    """Draw items for expert review.
 
-    A bin with fewer items than asked gives them all, with a warning. The same arguments give the same sample.
+    Fewer items than the budget: all of them, with a warning. The same arguments give the same sample.
 
     Args:
-        soft_labels: Soft labels of the whole data set.
-        bins: Number of bins.
-        per_bin: Items to draw from each.
-        scheme: How the bins are cut, see `assign_bins`.
-        seed: Seed of the cut at equal soft labels, of the draw, and of the order of the sheet.
+        soft_labels: Soft labels of the whole data set, or a table that `read_soft_labels` reads.
+        budget: Number of items that each expert can label.
+        scheme: "neyman": strata of equal uncertainty, one for every 10 labels and at most 20, and the allocation
+            N_h sqrt(p_h (1 - p_h)). "paper": 20 rank bins with the same number of items from each; a bin that holds
+            several because of equal p gives as many as they would.
+        seed: Seed of the draw and of the order of the sheet.
 
     Example:
-        >>> from softgold.tables.soft_labels import SoftLabels
-        >>> p = np.linspace(0, 1, 100)
-        >>> ids = pd.Index([f"x{i}" for i in range(100)])
-        >>> labels = SoftLabels(ids, p, p, np.full(100, 3), 3 * p, "mean")
-        >>> sample = sample_for_experts(labels, bins=5, per_bin=4)
-        >>> len(sample), sample.sampled_per_bin.tolist(), float(sample.weight.sum())
-        (20, [4, 4, 4, 4, 4], 100.0)
-        >>> sample.sheet().columns.tolist()
-        ['item', 'label']
+        >>> p = np.concatenate([np.full(900, 0.01), np.full(100, 0.5)])
+        >>> soft = pd.DataFrame({"item": [f"x{i}" for i in range(1000)], "p": p})
+        >>> sample = sample_for_experts(soft, 100)
+        >>> sample.sampled_per_bin.tolist(), sample.bins.n_items.tolist(), round(float(sample.weight.sum()))
+        ([64, 36], [900, 100], 1000)
     """
-    check_positive_int(per_bin, "per_bin")
-    index = assign_bins(soft_labels.p, bins, scheme=scheme, seed=seed)
-    table = BinTable.of(soft_labels.p, index, bins, scheme)
-    _say_short_bins(table, per_bin)
-    rng = np.random.default_rng([seed, 1])  # a stream apart from the one that cut the bins
+    table = soft_labels if isinstance(soft_labels, SoftLabels) else read_soft_labels(soft_labels)
+    check_positive_int(budget, "budget")
+    check_positive_int(seed, "seed", minimum=0)
+    check_choice(scheme, get_args(SampleScheme), "scheme")
+    if budget > len(table):
+        warn(f"the budget of {budget} labels is larger than the data set: all {len(table)} items are on the sheet")
+    index = assign_bins(table.p, _n_strata(budget, scheme), scheme=_bin_scheme(scheme))
+    bins = BinTable.from_items(table.p, index, scheme)
+    n_drawn = allocate(bins.n_items, _scores(table.p, index, bins, scheme), min(budget, len(table)))
+    rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(index))
     by_bin = shuffled[np.argsort(index[shuffled], kind="stable")]
-    place = np.arange(len(index)) - np.repeat(np.cumsum(table.n_items) - table.n_items, table.n_items)
-    drawn = rng.permutation(by_bin[place < per_bin])
-    return ExpertSample(soft_labels.item_ids.take(drawn), soft_labels.p[drawn], index[drawn], table)
+    place = np.arange(len(index)) - np.repeat(np.cumsum(bins.n_items) - bins.n_items, bins.n_items)
+    drawn = rng.permutation(by_bin[place < np.repeat(n_drawn, bins.n_items)])
+    return ExpertSample(table.item_ids.take(drawn), table.p[drawn], index[drawn], bins)
+
+
+def allocate(sizes: NDArray[np.int64], scores: FloatArray, budget: int) -> NDArray[np.int64]:
+    """Return how many items to draw from each stratum, summing to `budget`.
+
+    The numbers are proportional to the scores, between a floor (a quarter of an equal share, at least 1) and the size
+    of the stratum; what small strata cannot use goes to the others.
+
+    Args:
+        sizes: Items in each stratum, shape (K,), none of them 0.
+        scores: Wanted proportions, positive, shape (K,).
+        budget: Total, at most the sum of the sizes.
+
+    Example:
+        >>> allocate(np.array([1000, 30, 1000]), np.array([1.0, 50.0, 49.0]), 100).tolist()
+        [8, 30, 62]
+    """
+    floor = np.minimum(sizes, max(1, int(FLOOR * budget / len(sizes))))
+    if floor.sum() >= budget:  # fewer labels than strata: the highest scores have one each
+        order = np.argsort(-scores, kind="stable")
+        return np.isin(np.arange(len(sizes)), order[:budget]).astype(np.int64)
+
+    def clipped(scale: float) -> FloatArray:
+        return np.clip(scale * scores, floor, sizes).astype(np.float64)
+
+    # At this scale every stratum is full, so the root lies below it.
+    largest = float((sizes / scores).max()) + 1.0
+    share = clipped(largest if budget >= sizes.sum() else brentq(lambda c: clipped(c).sum() - budget, 0.0, largest))
+    whole = np.floor(share + 1e-9).astype(np.int64)
+    left = budget - int(whole.sum())
+    order = np.argsort(-np.where(whole < sizes, share - whole, -1.0), kind="stable")
+    whole[order[:left]] += 1
+    return whole
 
 
 def read_key(source: TableLike) -> ExpertSample:
@@ -237,11 +210,31 @@ def read_key(source: TableLike) -> ExpertSample:
         raise InputError(f"{table.name}: {error}") from None
 
 
-def _say_short_bins(table: BinTable, per_bin: int) -> None:
-    short = [f"bin {number} has {size}" for number, size in enumerate(table.n_items) if size < per_bin]
-    if short:
-        more = f" and {len(short) - 5} more bins" if len(short) > 5 else ""
-        warn(f"fewer items than the {per_bin} asked for, so all of them are given: {', '.join(short[:5])}{more}")
+def _n_strata(budget: int, scheme: SampleScheme) -> int:
+    if scheme == "paper":
+        return min(MOST_STRATA, budget)
+    return int(np.clip(budget // LABELS_PER_STRATUM, min(2, budget), MOST_STRATA))
+
+
+def _bin_scheme(scheme: SampleScheme) -> Scheme:
+    return "rank" if scheme == "paper" else "neyman"
+
+
+def _scores(p: FloatArray, index: IntArray, bins: BinTable, scheme: SampleScheme) -> FloatArray:
+    if scheme == "paper":
+        return bins.n_items.astype(np.float64)
+    return np.bincount(index, weights=uncertainty_score(p), minlength=len(bins)).astype(np.float64)
+
+
+def _check_complete(per_bin: pd.DataFrame, index: IntArray, bins: int) -> None:
+    """A key that lost rows, or gained some, would give wrong weights."""
+    found = np.bincount(index, minlength=bins)
+    expected = per_bin["bin_sampled"].fillna(0).to_numpy(dtype=np.int64)
+    if (found != expected).any():
+        at = int((found != expected).argmax())
+        raise InputError(
+            f"the key has {found[at]} rows of bin {at} and says that {expected[at]} were drawn; give the key as written"
+        )
 
 
 def _numeric(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:

@@ -1,14 +1,13 @@
-"""Which bin of soft labels the threshold belongs to, judged from the experts' answers.
+"""Rules that choose a bin of soft labels from the experts' answers.
 
-The rules of change look at the rate of expert positives from bin to bin; the rules of cut look at how [p >= t] does
-against the experts, t being the mean soft label of a bin. All work on many replicates at once: arrays of shape (M, K),
-M replicates of K bins. The answer is a bin for each replicate, -1 where the rule finds none.
+Change rules look at the rate of expert positives from bin to bin; cut rules look at how [p >= t] does against the
+experts, t being the mean soft label of a bin. All work on arrays of shape (M, K), M replicates of K bins, and return
+one bin per replicate, -1 where the rule finds none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,27 +21,30 @@ __all__ = [
     "CUT_RULES",
     "TARGET_RULES",
     "Cuts",
-    "Rule",
+    "bins_reaching",
     "changepoint_bins",
     "largest_jump_bins",
     "onset_bins",
+    "shrunken_rates",
 ]
 
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
-Rule = Literal["changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"]
+
+# A bin's rate counts as its labels and this many at the rate that the map expects there.
+MAP_LABELS = 10.0
 
 # Values that are equal in exact arithmetic count as a tie, and a tie goes to the lowest bin.
 _TIE = 1e-9
 
 
 def changepoint_bins(positives: ArrayLike, labelled: ArrayLike) -> IntArray:
-    """Return the bin where one rate of expert positives gives way to a higher one, by likelihood.
+    """Return the bin where the rate of expert positives changes to a higher one, by likelihood.
 
     Split b explains the bins below b by one Bernoulli rate and those from b on by another; the split of the highest
     likelihood wins among those whose later rate is the higher (CleanPatrick, section 3.4: "the bin where the
-    distribution of positive labels starts to increase", in a reading that one stray positive cannot move).
-    Bins without labels are passed over. A tie goes to the lowest bin.
+    distribution of positive labels starts to increase", in a reading that a single stray positive cannot move).
+    Bins without labels are skipped. A tie goes to the lowest bin.
 
     Args:
         positives: Expert positives per bin, shape (K,) or (M, K).
@@ -93,11 +95,43 @@ def onset_bins(positives: ArrayLike, labelled: ArrayLike) -> IntArray:
     return _first_best(np.zeros_like(hits[:, 1:]), rises, offset=1)
 
 
+def shrunken_rates(positives: FloatArray, labelled: FloatArray, mapped: FloatArray) -> FloatArray:
+    """Return the rate of each bin, shrunken to the map and made non-decreasing, shape (M, K).
+
+    A bin of n labels counts as n + 10 labels, 10 of them at the rate that the map expects. The isotonic fit is
+    max over i <= k of min over j >= k of the mean of bins i .. j.
+
+    >>> shrunken_rates(np.array([[0.0, 20.0]]), np.array([[20.0, 20.0]]), np.array([[0.3, 0.6]])).round(3).tolist()
+    [[0.1, 0.867]]
+    """
+    weight = labelled + MAP_LABELS
+    zero = np.zeros((len(weight), 1))
+    hits = np.concatenate([zero, np.cumsum(positives + MAP_LABELS * mapped, axis=1)], axis=1)
+    counts = np.concatenate([zero, np.cumsum(weight, axis=1)], axis=1)
+    bins = np.arange(weight.shape[1])
+    # mean[:, i, j] is the rate of bins i .. j taken together.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (hits[:, None, 1:] - hits[:, :-1, None]) / (counts[:, None, 1:] - counts[:, :-1, None])
+    mean = np.where(bins[:, None] <= bins, mean, np.inf)
+    lowest = np.minimum.accumulate(mean[:, :, ::-1], axis=2)[:, :, ::-1]
+    reachable = np.where(bins[:, None] <= bins, lowest, -np.inf)
+    return np.asarray(reachable.max(axis=1))
+
+
+def bins_reaching(rates: FloatArray, cut: float) -> IntArray:
+    """Return the lowest bin whose rate is at least `cut`, shape (M,); -1 where none is.
+
+    >>> bins_reaching(np.array([[0.1, 0.5, 0.9]]), 0.5)
+    array([1])
+    """
+    return _first_best(np.zeros_like(rates), rates >= cut - _TIE)
+
+
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """What labels [p >= t] would be worth at each candidate t, against the experts; shapes (M, K).
+    """How labels [p >= t] do against the experts at each candidate t; shapes (M, K).
 
-    Counts are weighted by the sampling design, so that they speak for the whole data set.
+    Counts are weighted by the sampling design, so that they estimate those of the whole data set.
 
     Attributes:
         true_positive: Weight of items at or above t that the experts call positive.
@@ -166,7 +200,12 @@ class Cuts:
         return np.where(from_above < 0, -1, reached.shape[1] - 1 - from_above)
 
 
-CHANGE_RULES = {"changepoint": changepoint_bins, "largest_jump": largest_jump_bins, "onset": onset_bins}
+CHANGE_RULES = {
+    "paper": changepoint_bins,
+    "changepoint": changepoint_bins,
+    "largest_jump": largest_jump_bins,
+    "onset": onset_bins,
+}
 CUT_RULES = {"f1": Cuts.f1_bins, "youden": Cuts.youden_bins}
 TARGET_RULES = {"precision": Cuts.precision_bins, "recall": Cuts.recall_bins}
 

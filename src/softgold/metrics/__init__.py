@@ -8,9 +8,13 @@ from softgold.metrics.ambiguity import (
     over_images,
     rater_variance,
 )
-from softgold.metrics.bootstrap.annotations import AnnotationBootstrap, annotation_bootstrap
-from softgold.metrics.bootstrap.replicates import METRIC_NAMES
-from softgold.metrics.bootstrap.resampling import bootstrap, bootstrap_metrics
+from softgold.metrics.bootstrap.engine import METRIC_NAMES
+from softgold.metrics.bootstrap.functions import (
+    AnnotationBootstrap,
+    annotation_bootstrap,
+    bootstrap,
+    bootstrap_metrics,
+)
 from softgold.metrics.bootstrap.result import BootstrapResult, PairedComparison
 from softgold.metrics.intervals import Interval, wilson_interval
 from softgold.metrics.platt import PlattScaling, platt_scaling

@@ -1,4 +1,4 @@
-"""What the metrics share at their edge: clean arrays of one length, weights always present."""
+"""Checks that the metrics share: clean arrays of one length, with weights."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ def targets_and_scores(
     p: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return soft labels in [0, 1], finite scores and weights, each of shape (n,)."""
-    targets = as_probabilities(p, "p")
-    values = as_finite(scores, "scores")
-    check_same_length(len(targets), scores=values)
-    return targets, values, weights_or_ones(sample_weight, len(targets))
+    return _aligned(p, sample_weight, scores=as_finite(scores, "scores"))
 
 
 def targets_and_predictions(
     p: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return soft labels and predicted probabilities, both in [0, 1], and weights, each of shape (n,)."""
+    return _aligned(p, sample_weight, predicted=as_probabilities(predicted, "predicted"))
+
+
+def _aligned(
+    p: ArrayLike, sample_weight: ArrayLike | None, **named: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     targets = as_probabilities(p, "p")
-    values = as_probabilities(predicted, "predicted")
-    check_same_length(len(targets), predicted=values)
+    check_same_length(len(targets), **named)
+    (values,) = named.values()
     return targets, values, weights_or_ones(sample_weight, len(targets))
 
 

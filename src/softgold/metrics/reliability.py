@@ -1,10 +1,10 @@
-"""Reliability: do probabilities mean what they say? Curves and errors by bins, with soft labels."""
+"""Reliability of probabilities: calibration curves and errors by bins, with soft labels."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from softgold.checks import check_choice, check_positive_int
 from softgold.metrics.inputs import targets_and_predictions
 
 __all__ = [
+    "N_BINS",
     "CalibrationCurve",
     "average_calibration_error",
     "calibration_curve",
@@ -23,10 +24,20 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 Binning = Literal["width", "count"]
 
+N_BINS = 20
+
+
+class BinOptions(TypedDict, total=False):
+    """Options of the calibration errors, which `calibration_curve` explains."""
+
+    n_bins: int
+    binning: Binning
+    sample_weight: ArrayLike | None
+
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """One entry a bin that is not empty, in ascending order; each of shape (M,).
+    """One entry per bin that is not empty, in ascending order; each of shape (M,).
 
     Attributes:
         predicted: Mean prediction in the bin.
@@ -48,7 +59,7 @@ def calibration_curve(
     p: ArrayLike,
     predicted: ArrayLike,
     *,
-    n_bins: int = 20,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     sample_weight: ArrayLike | None = None,
 ) -> CalibrationCurve:
@@ -82,22 +93,13 @@ def calibration_curve(
     return CalibrationCurve(sums[0] / weight[filled], sums[1] / weight[filled], weight[filled])
 
 
-def expected_calibration_error(
-    p: ArrayLike,
-    predicted: ArrayLike,
-    *,
-    n_bins: int = 20,
-    binning: Binning = "width",
-    sample_weight: ArrayLike | None = None,
-) -> float:
+def expected_calibration_error(p: ArrayLike, predicted: ArrayLike, **options: Unpack[BinOptions]) -> float:
     """Expected calibration error: mean gap between prediction and soft label over the bins, weighted by their items.
 
     Args:
         p: Soft labels (or correctness) in [0, 1], shape (n,).
         predicted: Predicted probabilities (or confidences) in [0, 1], shape (n,).
-        n_bins: Number of bins.
-        binning: `width` or `count`; see `calibration_curve`.
-        sample_weight: Weight of each item, shape (n,).
+        **options: `n_bins`, `binning` and `sample_weight`, as in `calibration_curve`.
 
     Returns:
         The error in [0, 1]; NaN without items.
@@ -105,18 +107,11 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.2, 0.6, 0.9], n_bins=2), 4)
     0.3
     """
-    curve = calibration_curve(p, predicted, n_bins=n_bins, binning=binning, sample_weight=sample_weight)
+    curve = calibration_curve(p, predicted, **options)
     return float(np.average(curve.gap, weights=curve.weight)) if len(curve.gap) else math.nan
 
 
-def average_calibration_error(
-    p: ArrayLike,
-    predicted: ArrayLike,
-    *,
-    n_bins: int = 20,
-    binning: Binning = "width",
-    sample_weight: ArrayLike | None = None,
-) -> float:
+def average_calibration_error(p: ArrayLike, predicted: ArrayLike, **options: Unpack[BinOptions]) -> float:
     """Average calibration error: mean gap between prediction and soft label over the bins that are not empty.
 
     Every bin counts the same, so that a mass of easy background pixels cannot hide the rest. For the mean over images
@@ -125,9 +120,7 @@ def average_calibration_error(
     Args:
         p: Soft labels (or correctness) in [0, 1], shape (n,).
         predicted: Predicted probabilities (or confidences) in [0, 1], shape (n,).
-        n_bins: Number of bins.
-        binning: `width` or `count`; see `calibration_curve`.
-        sample_weight: Weight of each item, shape (n,).
+        **options: `n_bins`, `binning` and `sample_weight`, as in `calibration_curve`.
 
     Returns:
         The error in [0, 1]; NaN without items.
@@ -139,7 +132,7 @@ def average_calibration_error(
     >>> round(average_calibration_error([1, 1, 1], [0.9, 0.95, 0.99]), 6)
     0.053333
     """
-    curve = calibration_curve(p, predicted, n_bins=n_bins, binning=binning, sample_weight=sample_weight)
+    curve = calibration_curve(p, predicted, **options)
     return float(curve.gap.mean()) if len(curve.gap) else math.nan
 
 

@@ -1,4 +1,4 @@
-"""How stable a ranking of models is when the labels are drawn anew, and how two metrics agree over models."""
+"""How stable a ranking of models is under resampling, and how two metrics agree over models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import linregress, rankdata
 
 from softgold.checks import as_finite, check_same_length
 from softgold.errors import InputError
@@ -18,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RankingStability:
-    """Agreement between the rankings of models that replicates give.
+    """Agreement between the rankings of models in different replicates.
 
     Attributes:
         mean_pairwise: Mean Spearman correlation over pairs of replicates; NaN with fewer than two.
@@ -89,17 +90,13 @@ def r_squared(x: ArrayLike, y: ArrayLike) -> float:
     check_same_length(len(a), y=b)
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan
-    a, b = a - a.mean(), b - b.mean()
-    return float(min(1.0, (a @ b) ** 2 / ((a @ a) * (b @ b))))
+    return float(linregress(a, b).rvalue ** 2)
 
 
 def _unit_ranks(values: FloatArray) -> FloatArray:
     """Average ranks of each row, centred and scaled to length 1; NaN for a row with NaN or without differences."""
     # Models that are equal must not be ranked by the rounding of their sums.
-    rounded = np.round(values, 12)
-    ranks = np.where(np.isnan(values).any(axis=1, keepdims=True), np.nan, 0.5)
-    for column in rounded.T:
-        ranks = ranks + (column[:, None] < rounded) + (column[:, None] == rounded) / 2
+    ranks = np.asarray(rankdata(np.round(values, 12), axis=1, nan_policy="propagate"))
     centred = ranks - (values.shape[1] + 1) / 2
     length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
     return np.asarray(np.divide(centred, length, out=np.full(centred.shape, np.nan), where=length > 0))

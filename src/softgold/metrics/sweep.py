@@ -1,7 +1,7 @@
-"""One sweep down a ranking: the cumulative sums from which every ranking metric is read off.
+"""One sweep down a ranking: the cumulative sums from which every ranking metric is computed.
 
-The functions take any number of leading axes, so that one formula serves a single ranking (shape (G,)) and a block of
-bootstrap replicates (shape (C, G)). G is the number of groups of equal scores, best first.
+The functions take any number of leading axes, so that one formula serves a single ranking (shape (G,)) and several
+resamples of it (shape (C, G)). G is the number of groups of equal scores, best first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Order", "Sweep", "area_under_roc", "average_precision", "positives_in_top", "rank", "row_dot", "sweep_of"]
+__all__ = ["Order", "Sweep", "area_under_roc", "average_precision", "positives_in_top", "rank", "ratio", "sweep_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Order:
 class Sweep:
     """Weight and weighted positives of each group of equal scores, and their running sums; shapes (..., G).
 
-    An axis of length 1 stands for a row that all replicates share.
+    An axis of length 1 stands for a row that all resamples share.
     """
 
     group_weight: FloatArray
@@ -68,10 +68,10 @@ def rank(scores: FloatArray) -> Order:
 
 
 def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.intp] | None) -> Sweep:
-    """Return the running sums of rows in ranked order, one entry a group that begins at `starts`.
+    """Return the running sums of rows in ranked order, one entry per group that begins at `starts`.
 
     Args:
-        weight: Weight of each item, ranked; shape (..., n), or (1, n) when all replicates share it.
+        weight: Weight of each item, ranked; shape (..., n), or (1, n) when all resamples share it.
         positives: Weight times soft label, ranked; shape (..., n).
         starts: First place of each group of equal scores; None if every item is its own group.
     """
@@ -83,7 +83,7 @@ def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.intp]
     # A running sum waits for the one before it, so two of them side by side in one complex array cost as much as one.
     both = np.empty(weight.shape, dtype=np.complex128)
     both.real, both.imag = weight, positives
-    # A replicate may begin with items of weight zero; a trace of weight, lost in the first sum with a whole one, gives
+    # A resample may begin with items of weight zero; a trace of weight, lost in the first sum with a whole one, gives
     # them a precision (of zero) without a special case.
     both.real[..., :1] += TRACE
     np.cumsum(both, axis=-1, out=both)
@@ -93,8 +93,8 @@ def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.intp]
 def row_dot(a: FloatArray, b: FloatArray) -> FloatArray:
     """Sum of products over the last axis, rows of length 1 in front broadcast.
 
-    Not by BLAS: it would split long rows over threads, which costs more than the sum and ties the last digit of a
-    replicate to the machine.
+    Not by BLAS: it would split long rows over threads, which costs more than the sum and makes the last digit depend
+    on the machine.
     """
     return np.asarray(np.einsum("...g,...g->...", a, b))
 
@@ -107,13 +107,13 @@ def area_under_roc(sweep: Sweep) -> FloatArray:
     """
     behind = row_dot(sweep.group_positives, sweep.weight)
     crossed = sweep.weight[..., -1] * sweep.n_positive + row_dot(sweep.group_weight, sweep.group_positives)
-    return 0.5 + _ratio(crossed - 2 * behind, 2 * sweep.n_positive * sweep.n_negative)
+    return 0.5 + ratio(crossed - 2 * behind, 2 * sweep.n_positive * sweep.n_negative)
 
 
 def average_precision(sweep: Sweep) -> FloatArray:
     """Sum of precision times the gain in recall over the groups; NaN without positives."""
     precision = sweep.positives / sweep.weight
-    return _ratio(row_dot(sweep.group_positives, precision), sweep.n_positive)
+    return ratio(row_dot(sweep.group_positives, precision), sweep.n_positive)
 
 
 def positives_in_top(sweep: Sweep, k: float) -> FloatArray:
@@ -131,7 +131,7 @@ def positives_in_top(sweep: Sweep, k: float) -> FloatArray:
     return np.asarray(inside[..., 0])
 
 
-def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Divide, with NaN where the denominator is not positive."""
     undefined = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
     return np.asarray(np.divide(numerator, denominator, out=undefined, where=np.asarray(denominator) > 0))

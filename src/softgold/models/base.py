@@ -260,6 +260,10 @@ class Model(ABC):
     ) -> Posterior:
         """Return the posterior that `Posterior.to_arrays` stored; a ValueError says what does not fit together."""
 
+    def warm_start(self, votes: VoteTable, posterior: Posterior) -> FitState | None:
+        """Return the state from which a fit of `votes` goes on where an earlier one stood; None to start afresh."""
+        return None
+
     def state(self, arrays: Arrays) -> FitState:
         """Return the state that `FitState.to_arrays` stored."""
         raise UsageError(f"a fit of {self.name} cannot be resumed")
@@ -293,6 +297,7 @@ def fit(
     model: str = DEFAULT_MODEL,
     on_progress: OnProgress | None = None,
     resume: FitState | None = None,
+    start: Posterior | None = None,
     **options: Any,
 ) -> Fit:
     """Fit a model to votes.
@@ -302,6 +307,7 @@ def fit(
         model: "two-class" (the default), "glad" (the published model), "majority" or "mean".
         on_progress: Called after every sweep or step.
         resume: State to go on from: what `Progress.snapshot` gave in an interrupted fit with the same arguments.
+        start: Posterior of an earlier fit with some of these votes, to start from where it stood.
         **options: Settings of the model. Both crowd models take `engine` ("svi" or "coordinate"), `seed`, `max_steps`,
             `batch_items` and `device`; "two-class" takes `prevalence`, "glad" takes `prior`, `init`, `ability_mean`,
             `ability_scale` and `difficulty_scale`.
@@ -321,6 +327,8 @@ def fit(
     table = votes if isinstance(votes, VoteTable) else read_votes(votes)
     if table.n_votes == 0:
         raise InputError("the table has no votes to fit; it needs at least one vote that is not an abstention")
+    if resume is None and start is not None:
+        resume = chosen.warm_start(table, start)
     result = chosen.fit(table, settings, on_progress or (lambda progress: None), resume)
     for notice in result.diagnostics.notices:
         if notice.kind != "reader":  # the reader has warned already

@@ -15,7 +15,19 @@ from softgold.output.system import exchange, locked, rename_new, sync_directory,
 from softgold.output.targets import RUN_MARKER, PathLike, as_output_error, check_target
 from softgold.output.temporaries import is_own, public_path, temporary_sibling
 
-__all__ = ["atomic_directory", "atomic_file", "atomic_files", "update_directory"]
+__all__ = ["atomic_directory", "atomic_file", "atomic_files", "count_written", "update_directory"]
+
+_written = 0
+
+
+def count_written() -> int:
+    """Return how many targets this process has replaced so far, not counting those inside its own temporaries."""
+    return _written
+
+
+def _count(target: Path) -> None:
+    global _written  # noqa: PLW0603 - a counter of the process
+    _written += not is_own(target)
 
 
 @contextmanager
@@ -41,6 +53,7 @@ def atomic_file(path: PathLike, *, force: bool = False) -> Iterator[Path]:
         with as_output_error(target), _steady(target.parent):
             check_target(target, force=force)
             _put_file(temporary, target, force)
+        _count(target)
 
 
 def _finish_file(temporary: Path, target: Path) -> None:
@@ -89,6 +102,7 @@ def atomic_files(paths: Sequence[PathLike], *, force: bool = False) -> Iterator[
                 _finish_file(temporary, target)
         with as_output_error(targets[0]):
             _replace_all(list(zip(temporaries, targets, strict=True)), force)
+        _count(targets[0])
 
 
 def _replace_all(renames: list[tuple[Path, Path]], force: bool) -> None:
@@ -120,6 +134,7 @@ def atomic_directory(path: PathLike, *, force: bool = False, marker: str = RUN_M
             sync_tree(temporary)
         with as_output_error(target):
             _put_directory(temporary, target, force, marker)
+        _count(target)
 
 
 def _put_directory(temporary: Path, target: Path, force: bool, marker: str) -> None:
@@ -171,6 +186,7 @@ def update_directory(path: PathLike, names: Sequence[str], *, force: bool = Fals
         with as_output_error(folder):
             if not (rebuild and _exchange_whole(temporary, folder, names, force, began)):
                 _replace_each(temporary, folder, names, force)
+        _count(folder)
 
 
 def _exchange_whole(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: object) -> bool:

@@ -31,7 +31,8 @@ def write_table(frame: pd.DataFrame, path: PathLike, *, force: bool = False) -> 
     with atomic_file(path, force=force) as temporary:
         try:
             if suffixes[-1:] in ([".parquet"], [".pq"]):
-                frame.to_parquet(temporary, index=False)
+                with temporary.open("wb") as file:  # Arrow takes no path that is not UTF-8
+                    frame.to_parquet(file, index=False)
                 return
             data = table_text(frame, separator="\t" if ".tsv" in suffixes[-2:] else ",").encode()
         except UnicodeEncodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from softgold.errors import InputError
 
-__all__ = ["Source", "cell_error", "shorten"]
+__all__ = ["Source", "cell_error", "display_name", "printable", "shorten"]
 
 
 class Source(Protocol):
@@ -45,5 +46,28 @@ def shorten(value: object, limit: int = 60) -> str:
     >>> shorten("x" * 1_000_000, limit=5)
     "'xxxxx...'"
     """
-    text = str(value)
+    try:
+        text = str(value)
+    except ValueError:  # Python converts no integer of more than 4,300 digits
+        text = "a number with thousands of digits"
     return repr(text if len(text) <= limit else text[:limit] + "...")
+
+
+def printable(value: object, limit: int = 300) -> str:
+    """Return text on one line, without control characters or lone surrogates, cut when it is long.
+
+    >>> printable("two\\nlines \\ud800")
+    'two lines \\\\ud800'
+    """
+    text = " ".join(str(value).split())
+    text = text if len(text) <= limit else text[:limit] + "..."
+    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return safe.encode("utf-8", "backslashreplace").decode()
+
+
+def display_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a file for a message; bytes that are not UTF-8 are written as escapes."""
+    try:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # a lone surrogate, which no file name has
+        return os.fspath(path).encode("utf-8", "backslashreplace").decode()

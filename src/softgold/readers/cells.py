@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,37 +15,53 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.readers.base import Source, cell_error, shorten
 
-__all__ = ["MISSING_VOTE", "CodedIds", "FloatArray", "as_index", "code_ids", "code_votes", "parse_numbers"]
+__all__ = [
+    "MISSING_VOTE",
+    "CodedIds",
+    "FloatArray",
+    "as_index",
+    "code_ids",
+    "code_votes",
+    "parse_numbers",
+    "python_cells",
+]
 
 FloatArray = NDArray[np.float64]
 
 TEXT = pa.large_string()  # the type that pandas holds text in
 MISSING_VOTE = -1
+UNKNOWN_VOTE = -2
 # A longer one is a quote left open, or a document pasted into a cell.
 LONGEST_ID = 10_000
 ABSENT = frozenset({"", "na", "<na>", "nan", "null"})
 SPELLINGS = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "positive"), 1),
-    **dict.fromkeys(("0", "0.0", "false", "no", "negative"), 0),
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "t", "yes", "y", "positive", "present", "accept"), 1),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "f", "no", "n", "negative", "absent", "reject"), 0),
     **dict.fromkeys(ABSENT, MISSING_VOTE),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class CodedIds:
-    """A column of ids: the code of each row, shape (n,), and the text of each code in order of first appearance."""
+    """A column of ids: the code of each row, shape (n,), and the text of each code in order of first appearance.
+
+    `kind` is "int64" or "uint64" where the column held whole numbers, which go back into frames as such; `warning`
+    says where they were written as floats.
+    """
 
     codes: NDArray[np.int32]
     texts: pa.Array
+    kind: str | None = None
+    warning: str | None = None
 
     def index(self) -> pd.Index[str]:
         """Return the texts as an index."""
-        return as_index(self.texts)
+        return as_index(self.texts, self.kind)
 
 
-def as_index(texts: pa.Array) -> pd.Index[str]:
-    """Return Arrow text as an index, without a Python object for each entry."""
-    index: pd.Index[str] = pd.Index(texts.to_pandas(), dtype="str")
+def as_index(texts: pa.Array, kind: str | None = None) -> pd.Index[str]:
+    """Return Arrow text as an index, without a Python object for each entry; see `softgold.tables.ids`."""
+    index: pd.Index[str] = pd.Index(texts.to_pandas(), dtype="str", name=kind)
     return index
 
 
@@ -61,7 +79,8 @@ class _Dictionary:
 
 def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
     """Return codes and texts of a column of ids; an id that is missing, blank or huge is an error."""
-    encoded = _encode_text(source, column, cells)
+    whole = _whole_numbers(cells)
+    encoded = _encode_text(source, column, cells if whole is None else whole)
     absent = encoded.codes < 0
     if absent.any():
         raise cell_error(source, int(np.argmax(absent)), column, "the id is missing")
@@ -69,7 +88,28 @@ def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
     _refuse_ids(source, column, encoded, blank, "the id is blank")
     huge = pc.greater(pc.utf8_length(encoded.values), LONGEST_ID).to_numpy(zero_copy_only=False)
     _refuse_ids(source, column, encoded, huge, f"the id has more than {LONGEST_ID} characters; is a quote left open?")
-    return CodedIds(encoded.codes, encoded.values) if encoded.by_appearance else _by_appearance(encoded)
+    coded = CodedIds(encoded.codes, encoded.values) if encoded.by_appearance else _by_appearance(encoded)
+    if whole is None:
+        return replace(coded, kind=_whole_kind(cells.type))
+    name = shorten(source.columns[column])
+    warning = f"{source.name}, column {name}: the ids are floats, and are read as the whole numbers that they are"
+    return replace(coded, kind="int64", warning=warning)
+
+
+def _whole_kind(kind: pa.DataType) -> str | None:
+    if not pa.types.is_integer(kind):
+        return None
+    return "uint64" if kind == pa.uint64() else "int64"
+
+
+def _whole_numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return floats that are all whole numbers as such, or None: pandas makes floats of integers beside a gap."""
+    if not pa.types.is_floating(cells.type) or cells.null_count:
+        return None
+    try:
+        return cells.cast(pa.int64())  # fails on a fraction, and on what float64 does not hold exactly
+    except pa.ArrowInvalid:
+        return None
 
 
 def _refuse_ids(source: Source, column: int, ids: _Dictionary, bad: NDArray[np.bool_], message: str) -> None:
@@ -90,45 +130,83 @@ def _by_appearance(ids: _Dictionary) -> CodedIds:
     return CodedIds(new_code[ids.codes], ids.values.take(pa.array(order)))
 
 
-def code_votes(source: Source, column: int, cells: pa.ChunkedArray) -> NDArray[np.int8]:
-    """Return 0, 1, or `MISSING_VOTE` for each row; any other spelling is an error."""
-    if pa.types.is_integer(cells.type) and cells.null_count == 0:
+def python_cells(source: Source, column: int, cells: pa.ChunkedArray) -> list[Any]:
+    """Return the cells as Python values; bytes that a file calls text and that are not UTF-8 are an error."""
+    try:
+        values: list[Any] = cells.to_pylist()
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{source.name}, column {shorten(source.columns[column])}: has text that is not UTF-8"
+        ) from None
+    return values
+
+
+def code_votes(source: Source, column: int, cells: pa.ChunkedArray, positive: str | None = None) -> NDArray[np.int8]:
+    """Return 0, 1, or `MISSING_VOTE` for each row; any other spelling is an error.
+
+    With `positive` that value is 1 and every other one 0.
+    """
+    if positive is None and pa.types.is_integer(cells.type) and cells.null_count == 0:
         numbers: NDArray[np.int64] = cells.to_numpy()
-        _refuse_votes(source, column, (numbers != 0) & (numbers != 1), numbers)
+        bad = (numbers != 0) & (numbers != 1)
+        if bad.any():
+            raise _vote_error(source, column, bad, numbers, np.unique(numbers).tolist())
         return numbers.astype(np.int8)
     encoded = _encode_text(source, column, cells)
     texts = encoded.values.to_pylist()
-    meaning = np.array([SPELLINGS.get(text.strip().lower(), -2) for text in texts] + [MISSING_VOTE], dtype=np.int8)
-    votes = meaning[encoded.codes]  # code -1 takes the last entry
-    _refuse_votes(source, column, votes == -2, encoded.values, encoded.codes)
+    coded = [_spelt(text) for text in texts] if positive is None else _one_against_rest(source, column, texts, positive)
+    votes = np.array([*coded, MISSING_VOTE], dtype=np.int8)[encoded.codes]  # code -1 takes the last entry
+    if (votes == UNKNOWN_VOTE).any():
+        raise _vote_error(source, column, votes == UNKNOWN_VOTE, np.array([*texts, ""])[encoded.codes], texts)
     return votes
 
 
-def _refuse_votes(
-    source: Source,
-    column: int,
-    bad: NDArray[np.bool_],
-    values: pa.Array | NDArray[np.generic],
-    codes: NDArray[np.int32] | None = None,
-) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        value = values[row if codes is None else int(codes[row])]
-        raise cell_error(
-            source,
-            row,
-            column,
-            f"a vote must be 0 or 1, true or false, yes or no, positive or negative, or empty; got {shorten(value)}",
+def _spelt(text: str) -> int:
+    return SPELLINGS.get(text.strip().lower(), UNKNOWN_VOTE)
+
+
+def _one_against_rest(source: Source, column: int, texts: list[str], positive: str) -> list[int]:
+    wanted = positive.strip()
+    matches = [text.strip() == wanted for text in texts]
+    if not any(matches):
+        matches = [text.strip().casefold() == wanted.casefold() for text in texts]
+    if not any(matches):
+        raise InputError(
+            f"{source.name}, column {shorten(source.columns[column])}: no vote is {shorten(positive)}, as --positive "
+            f"(positive=) has it; {_values_there(texts)}"
         )
+    absent = [text.strip().lower() in ABSENT for text in texts]
+    return [int(hit) if hit or not gap else MISSING_VOTE for hit, gap in zip(matches, absent, strict=True)]
+
+
+def _vote_error(
+    source: Source, column: int, bad: NDArray[np.bool_], values: NDArray[np.generic], there: Sequence[object]
+) -> InputError:
+    row = int(np.argmax(bad))
+    return cell_error(
+        source,
+        row,
+        column,
+        "a vote must be 0 or 1, true or false, yes or no, positive or negative, present or absent, or empty; got "
+        f"{shorten(values[row])}; if one value counts as 1 and the others as 0, name it with --positive (positive=): "
+        f"{_values_there(there)}",
+    )
+
+
+def _values_there(values: Sequence[object], limit: int = 8) -> str:
+    names = [shorten(value) for value in values if str(value).strip().lower() not in ABSENT]
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return f"the values are {', '.join(names[:limit])}{more}"
 
 
 def parse_numbers(source: Source, column: int, cells: pa.ChunkedArray, noun: str) -> FloatArray:
     """Return float64 with NaN for an empty cell; text that is no number, and infinities, are errors."""
     if _is_number(cells.type):
-        numbers: FloatArray = cells.cast(pa.float64()).fill_null(np.nan).to_numpy().astype(np.float64)
+        numbers = _as_floats(source, column, cells, noun)
     else:
         encoded = _encode_text(source, column, cells)
-        parsed = np.array([_parse(text) for text in encoded.values.to_pylist()] + [np.nan])
+        comma = getattr(source, "separator", ",") != ","  # only such a table can have a comma within a number
+        parsed = np.array([_parse(text, comma) for text in encoded.values.to_pylist()] + [np.nan])
         numbers = parsed[encoded.codes]
     infinite = np.isinf(numbers)
     if infinite.any():
@@ -137,8 +215,23 @@ def parse_numbers(source: Source, column: int, cells: pa.ChunkedArray, noun: str
     return numbers
 
 
-def _parse(text: str) -> float:
+def _as_floats(source: Source, column: int, cells: pa.ChunkedArray, noun: str) -> FloatArray:
+    try:
+        floats = cells.cast(pa.float64()) if not pa.types.is_float16(cells.type) else cells
+    except pa.ArrowInvalid:
+        values = cells.to_pylist()
+        row = next(row for row, value in enumerate(values) if value is not None and int(float(value)) != value)
+        raise cell_error(
+            source, row, column, f"{noun} must be a number that float64 holds exactly, got {shorten(values[row])}"
+        ) from None
+    numbers: FloatArray = floats.fill_null(np.nan).to_numpy().astype(np.float64)
+    return numbers
+
+
+def _parse(text: str, comma: bool) -> float:
     stripped = text.strip()
+    if comma and stripped.count(",") == 1 and "." not in stripped:
+        stripped = stripped.replace(",", ".")
     if stripped.lower() in ABSENT:
         return np.nan
     try:

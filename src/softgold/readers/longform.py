@@ -1,4 +1,4 @@
-"""Votes, ratings and expert labels have one shape: who said what of which item. Here it is read and made clean."""
+"""The long form that votes, ratings and expert labels share: item, annotator, value; read and cleaned here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reader = Callable[[Source, int, pa.ChunkedArray], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Who said what of which item, one entry a vote, in the order of the source.
+    """Who said what about which item, one entry per vote, in the order of the source.
 
     Attributes:
         source: Where the entries come from.
@@ -35,11 +35,13 @@ class Entries:
         absent: Whether nothing was said, shape (n,).
         item_texts: Ids of the items by code.
         annotator_texts: Ids of the annotators by code.
+        item_kind: Type of item ids that were whole numbers; see `CodedIds`.
+        annotator_kind: The same of the annotators.
         rows: Row of the source for each entry, or None when entry and row are the same.
         weights: Weight of each entry, or None when all weigh 1.
         n_abstentions: Empty values that were left out.
-        silent_items: Ids of items of which nothing was said.
-        silent_annotators: Ids of annotators who said nothing.
+        silent_items: Ids of items without a value.
+        silent_annotators: Ids of annotators without a value.
         notes: What had to be decided, one sentence each.
         warnings: Those of the notes that nobody asked for.
     """
@@ -51,6 +53,8 @@ class Entries:
     absent: NDArray[np.bool_]
     item_texts: pa.Array
     annotator_texts: pa.Array
+    item_kind: str | None = None
+    annotator_kind: str | None = None
     rows: NDArray[np.int64] | None = None
     weights: NDArray[np.float64] | None = None
     n_abstentions: int = 0
@@ -66,18 +70,18 @@ class Entries:
     @property
     def item_ids(self) -> pd.Index[str]:
         """Ids of the items as text."""
-        return as_index(self.item_texts)
+        return as_index(self.item_texts, self.item_kind)
 
     @property
     def annotator_ids(self) -> pd.Index[str]:
         """Ids of the annotators as text."""
-        return as_index(self.annotator_texts)
+        return as_index(self.annotator_texts, self.annotator_kind)
 
 
 def read_long(
     source: Source, items: int, annotators: int | None, values: int, read: Reader, *, only_annotator: str = ""
 ) -> Entries:
-    """Read one entry a row; without a column of annotators all entries are of `only_annotator`."""
+    """Read one entry per row; without a column of annotators all entries are of `only_annotator`."""
     positions = [items, values] if annotators is None else [items, values, annotators]
     columns = source.load(positions)
     item_ids = code_ids(source, items, columns[0])
@@ -86,11 +90,24 @@ def read_long(
     else:
         who = code_ids(source, annotators, columns[2])
     said = read(source, values, columns[1])
-    return Entries(source, item_ids.codes, who.codes, said, _is_absent(said), item_ids.texts, who.texts)
+    warnings = tuple(ids.warning for ids in (item_ids, who) if ids.warning is not None)
+    return Entries(
+        source,
+        item_ids.codes,
+        who.codes,
+        said,
+        _is_absent(said),
+        item_ids.texts,
+        who.texts,
+        item_ids.kind,
+        who.kind,
+        notes=warnings,
+        warnings=warnings,
+    )
 
 
 def read_wide(source: Source, items: int, read: Reader) -> Entries:
-    """Read one row an item and one column a rater; a blank cell is no vote, which is not an abstention."""
+    """Read one row per item and one column per rater; a blank cell is no vote, which is not an abstention."""
     raters = [position for position in range(len(source.columns)) if position != items]
     names = [source.columns[position] for position in raters]
     check_names(source, names, "rater")
@@ -106,14 +123,17 @@ def read_wide(source: Source, items: int, read: Reader) -> Entries:
         np.zeros(len(rows), dtype=np.bool_),
         ids.texts,
         pa.array(names),
+        item_kind=ids.kind,
         rows=rows,
+        notes=() if ids.warning is None else (ids.warning,),
+        warnings=() if ids.warning is None else (ids.warning,),
     )
 
 
 def check_names(source: Source, names: Sequence[str], noun: str) -> None:
     """Raise unless the columns of a wide table have names, each its own."""
     if not names:
-        raise InputError(f"{source.name} has no column besides the items; a wide table has one column a {noun}")
+        raise InputError(f"{source.name} has no column besides the items; a wide table has one column per {noun}")
     seen: set[str] = set()
     for name in names:
         if not name.strip() or name in seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.checks import check_choice
-from softgold.errors import InputError
+from softgold.errors import InputError, warn
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import CodedIds, code_ids, parse_numbers
 from softgold.readers.columns import ITEM, MODEL, SCORE, find_column, find_optional
@@ -20,14 +21,21 @@ from softgold.tables.scores import Scores
 __all__ = ["read_scores"]
 
 
-def read_scores(source: TableLike, *, item: str | None = None, missing: Literal["error", "keep"] = "error") -> Scores:
+def read_scores(
+    source: TableLike,
+    *,
+    item: str | None = None,
+    missing: Literal["error", "keep"] = "error",
+    ignore: Sequence[str] = (),
+) -> Scores:
     """Read the scores that models gave to items.
 
     Args:
-        source: A path, `-` or a data frame. Wide: `item` and one column a model. Long: `item, model, score`, which
+        source: A path, `-` or a data frame. Wide: `item` and one column per model. Long: `item, model, score`, which
             is recognised by the two columns `model` and `score`.
         item: Name of the item column, where it is not one of the common names.
         missing: Whether an empty or absent score is an "error", or is to "keep" as NaN.
+        ignore: Columns of a wide table that are no models, such as the patient of each image.
 
     Example:
         >>> frame = pd.DataFrame({"item": ["x", "y"], "net": [0.9, 0.2], "tree": [0.6, 0.7]})
@@ -39,31 +47,36 @@ def read_scores(source: TableLike, *, item: str | None = None, missing: Literal[
     table = open_source(source)
     items = find_column(table, ITEM, item)
     model, score = find_optional(table, MODEL), find_optional(table, SCORE)
-    scores = _read_wide(table, items) if model is None or score is None else _read_long(table, items, model, score)
+    if model is None or score is None:
+        scores, ids = _read_wide(table, items, ignore)
+    else:
+        scores, ids = _read_long(table, items, model, score)
+    if ids.warning is not None:
+        warn(ids.warning)
     if missing == "error":
         _refuse_gaps(table, scores)
     return scores
 
 
-def _read_wide(table: Source, items: int) -> Scores:
-    positions = [position for position in range(len(table.columns)) if position != items]
+def _read_wide(table: Source, items: int, ignore: Sequence[str]) -> tuple[Scores, CodedIds]:
+    positions = [at for at, name in enumerate(table.columns) if at != items and name not in ignore]
     models = tuple(table.columns[position] for position in positions)
     check_names(table, models, "model")
     columns = table.load([items, *positions])
     ids = code_ids(table, items, columns[0])
     _refuse_repeats(table, items, ids.codes.astype(np.int64), ids, "the item")
     values = [parse_numbers(table, at, cells, "a score") for at, cells in zip(positions, columns[1:], strict=True)]
-    return Scores(ids.index(), models, np.stack(values, axis=1))
+    return Scores(ids.index(), models, np.stack(values, axis=1)), ids
 
 
-def _read_long(table: Source, items: int, models: int, scores: int) -> Scores:
+def _read_long(table: Source, items: int, models: int, scores: int) -> tuple[Scores, CodedIds]:
     columns = table.load([items, models, scores])
     ids, names = code_ids(table, items, columns[0]), code_ids(table, models, columns[1])
     pairs = ids.codes.astype(np.int64) * len(names.texts) + names.codes
     _refuse_repeats(table, items, pairs, ids, "a score of the same model for item")
     values = np.full((len(ids.texts), len(names.texts)), np.nan)
     values[ids.codes, names.codes] = parse_numbers(table, scores, columns[2], "a score")
-    return Scores(ids.index(), tuple(names.texts.to_pylist()), values)
+    return Scores(ids.index(), tuple(names.texts.to_pylist()), values), ids
 
 
 def _refuse_repeats(table: Source, column: int, keys: NDArray[np.int64], ids: CodedIds, what: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.errors import warn
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import code_ids, parse_numbers
 from softgold.readers.columns import ITEM, find_column, find_optional
@@ -36,6 +37,8 @@ def read_soft_labels(source: TableLike, *, item: str | None = None, p: str | Non
     table = open_source(source)
     at = find_column(table, ITEM, item)
     ids = code_ids(table, at, table.load([at])[0])
+    if ids.warning is not None:
+        warn(ids.warning)
     repeated = pd.Series(ids.codes).duplicated().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())

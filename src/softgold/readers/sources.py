@@ -1,169 +1,142 @@
-"""Opening a table: a path, standard input, or a data frame, each with the same few abilities."""
+"""Opening a table: a path, standard input, a data frame, or the export of a platform."""
 
 from __future__ import annotations
 
-import gzip
 import os
-import sys
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as arrow_parquet
 
-from softgold.errors import InputError, UsageError
-from softgold.readers.base import Source, shorten
+from softgold.errors import InputError
+from softgold.readers.base import Source
+from softgold.readers.contents import Content, Member, open_content
+from softgold.readers.databases import is_database, open_database
+from softgold.readers.export_source import ExportSource
+from softgold.readers.exports.base import Export, ReadOptions
+from softgold.readers.exports.registry import TABLE, find_format, read_as, recognise
+from softgold.readers.frames import ArrowSource, frame_source
+from softgold.readers.jsonstream import looks_like_json
+from softgold.readers.jsontable import JsonTable, looks_like_table
+from softgold.readers.parquet import ParquetSource
+from softgold.readers.sheets import is_spreadsheet, open_sheet
 from softgold.readers.text import TextSource
 
-__all__ = ["FrameSource", "ParquetSource", "TableLike", "open_source"]
+__all__ = ["TableLike", "open_export", "open_source"]
 
-TableLike = str | os.PathLike[str] | pd.DataFrame
+# A path, "-", a pandas frame, or a frame of another library.
+TableLike = str | os.PathLike[str] | pd.DataFrame | Any
 
-FORMATS = "CSV (.csv), TSV (.tsv), either with .gz, or Parquet (.parquet)"
-
-
-def open_source(source: TableLike) -> Source:
-    """Open a path, `-` for standard input, or a data frame."""
-    if isinstance(source, pd.DataFrame):
-        return FrameSource.of(source)
-    if isinstance(source, str) and source == "-":
-        return _open_bytes(_read_interruptibly(sys.stdin.buffer), "standard input")
-    if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source))
-    raise UsageError(f"a table must be a path, '-' or a pandas DataFrame, got {type(source).__name__}")
+PARQUET = b"PAR1"
+INNER = re.compile(r"(.+?)::(.+)", re.DOTALL)
 
 
-def _read_interruptibly(stream: Any) -> bytes:
-    """Read a buffered stream to its end in pieces: Python looks for Ctrl-C between them, not within one long read."""
-    pieces = []
-    while piece := stream.read1(1 << 16):
-        pieces.append(piece)
-    return b"".join(pieces)
+def open_source(
+    source: TableLike,
+    *,
+    format: str | None = None,
+    question: str | None = None,
+    positive: str | None = None,
+    item: str | None = None,
+    keep_names: bool = False,
+    max_bytes: int | None = None,
+) -> Source:
+    """Open a path, `-` for standard input, or a data frame; an export gives a table of item, annotator and vote.
+
+    Args:
+        source: What to open. `file.db::name` is a table of a database or a sheet of a workbook.
+        format: Name of the export's format, or "table", where the content does not tell.
+        question: Which question of an export to take, where it has several.
+        positive: For a question with several choices per answer: the choice that counts as a vote of 1.
+        item: Field of an export that names the items.
+        keep_names: Leave names of annotators in an export as they are.
+        max_bytes: Most bytes that packed input may unpack to.
+    """
+    if hasattr(source, "load") and hasattr(source, "where"):  # opened already
+        return cast(Source, source)
+    export_or_table = _open(source, format, ReadOptions(item, question, keep_names), max_bytes)
+    if isinstance(export_or_table, Export):
+        return ExportSource.of(export_or_table, question, positive)
+    return export_or_table
 
 
-def _open_path(path: Path) -> Source:
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    name = str(path)
+def open_export(
+    source: TableLike, *, format: str | None = None, options: ReadOptions, max_bytes: int | None = None
+) -> Export | Source:
+    """Return the export of a platform, or the plain table that it is instead."""
+    return _open(source, format, options, max_bytes)
+
+
+def _open(source: TableLike, format: str | None, options: ReadOptions, max_bytes: int | None) -> Export | Source:
+    chosen = find_format(format) if format is not None else None
+    if not isinstance(source, str | os.PathLike):
+        table = frame_source(source)
+        if format == TABLE or not isinstance(table, ArrowSource) or not _is_argilla(table):
+            return table
+        content = Content(table.name, (_as_parquet(table),))
+    else:
+        path, inner = _split_inner(source)
+        content = open_content(path, max_bytes)
+        first = content.members[0]
+        if inner is not None or is_database(first) or is_spreadsheet(first):
+            return _open_inner(content, first, inner)
+    found = chosen if format is not None else recognise(content)
+    return _open_table(content) if found is None else read_as(found, content, options)
+
+
+def _split_inner(source: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], str | None]:
+    """Split `file.db::table`, unless a file of the whole name is there."""
+    match = INNER.fullmatch(source) if isinstance(source, str) else None
+    if match is None or _exists(source) or not _exists(match[1]):
+        return source, None
+    return match[1], match[2]
+
+
+def _exists(path: str | os.PathLike[str]) -> bool:
     try:
-        data = path.read_bytes() if suffixes[-1:] not in ([".parquet"], [".pq"]) or not path.is_file() else None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read {shorten(name, 300)}: {reason}") from None
-    if data is None:
-        return ParquetSource.of(path, name)
-    if not path.is_file():
-        return _open_bytes(data, name)  # a pipe, such as the shell's <(...), has no suffix
-    if suffixes[-1:] == [".gz"]:
-        data = _decompress(data, name)
-        suffixes.pop()
-    if suffixes[-1:] not in ([".csv"], [".tsv"]):
-        raise InputError(f"cannot tell the format of {name} from its name; it may be {FORMATS}")
-    return TextSource(name, data, "\t" if suffixes[-1] == ".tsv" else ",")
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
-def _open_bytes(data: bytes, name: str) -> Source:
-    """Open bytes that have no suffix; the first line tells tabs from commas."""
-    if data.startswith(b"\x1f\x8b"):
-        data = _decompress(data, name)
-    if data.startswith(b"PAR1"):
-        return ParquetSource.of(pa.BufferReader(data), name)
-    first_line = data.lstrip(b"\r\n").split(b"\n", 1)[0]
-    return TextSource(name, data, "\t" if b"\t" in first_line and b"," not in first_line else ",")
+def _open_inner(content: Content, first: Member, inner: str | None) -> Source:
+    if is_database(first):
+        return open_database(first, inner)
+    if is_spreadsheet(first):
+        return open_sheet(first, inner)
+    for member in content.members:
+        if content.several and member.name == inner:
+            return _open_table(Content(member.display, (member,)))
+    names = ", ".join(repr(member.name) for member in content.members[:12])
+    raise InputError(f"{content.name} has no {inner!r} in it; it has {names}")
 
 
-def _decompress(data: bytes, name: str) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{name} is not a whole gzip file: {error}") from None
+def _is_argilla(table: ArrowSource) -> bool:
+    return any(name.endswith(".responses.users") for name in table.columns)
 
 
-@dataclass(frozen=True)
-class ParquetSource:
-    """A Parquet file; only the columns asked for are read."""
+def _as_parquet(table: ArrowSource) -> Member:
+    import io
 
-    name: str
-    origin: Path | pa.BufferReader = field(repr=False)
-    columns: tuple[str, ...]
+    import pyarrow.parquet as arrow_parquet
 
-    @classmethod
-    def of(cls, origin: Path | pa.BufferReader, name: str) -> ParquetSource:
-        """Open a file, or say that it is none."""
-        try:
-            return cls(name, origin, tuple(arrow_parquet.ParquetFile(origin).schema_arrow.names))
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise _not_parquet(name, error) from None
-
-    def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
-        """Return the columns at these positions."""
-        names = [self.columns[position] for position in positions]
-        try:
-            table = arrow_parquet.ParquetFile(self.origin).read(columns=names)
-        except (pa.ArrowException, OSError) as error:
-            raise _not_parquet(self.name, error) from None
-        if table.num_rows == 0:
-            raise InputError(f"{self.name} has no rows")
-        return [table.column(name) for name in names]
-
-    def where(self, row: int) -> str:
-        """Say which row it is, counted from 1."""
-        return f"row {row + 1}"
+    buffer = io.BytesIO()
+    arrow_parquet.write_table(table.table, buffer)
+    data = buffer.getvalue()
+    return Member(table.name, table.name, lambda: io.BytesIO(data))
 
 
-def _not_parquet(name: str, error: Exception) -> InputError:
-    return InputError(f"{name} cannot be read as Parquet: {shorten(error, 200)}")
-
-
-@dataclass(frozen=True)
-class FrameSource:
-    """A data frame; a named index counts as columns."""
-
-    frame: pd.DataFrame = field(repr=False)
-    name: str = "the data frame"
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame) -> FrameSource:
-        """Take a frame with its named index levels as columns, as `groupby` and `pivot` leave them."""
-        levels = [name for name in frame.index.names if name is not None]
-        flat = frame.reset_index(level=levels) if levels and not set(levels) & set(frame.columns) else frame
-        return cls(flat)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns as text."""
-        return tuple(str(name) for name in self.frame.columns)
-
-    def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
-        """Return the columns at these positions; a column of mixed objects becomes text."""
-        if len(self.frame) == 0:
-            raise InputError(f"{self.name} has no rows")
-        return [_as_arrow(self.frame.iloc[:, position], self.columns[position]) for position in positions]
-
-    def where(self, row: int) -> str:
-        """Say which row it is, counted from 1."""
-        return f"row {row + 1}"
-
-
-def _as_arrow(series: pd.Series, name: str) -> pa.ChunkedArray:
-    try:
-        array = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
-        array = _objects_as_text(series, name)
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _objects_as_text(series: pd.Series, name: str) -> pa.Array:
-    """Return text for a column in which text and numbers are mixed, as in a hand-made frame."""
-    texts: list[str | None] = []
-    for row, value in enumerate(series):
-        if not pd.api.types.is_scalar(value) or isinstance(value, bytes):
-            raise InputError(f"the data frame, row {row + 1}, column {name!r}: {shorten(value)} is no text or number")
-        texts.append(None if pd.isna(value) else str(value))
-    try:
-        return pa.array(texts, type=pa.string())
-    except UnicodeEncodeError as error:
-        raise InputError(f"the data frame, column {name!r}: has text that is no valid Unicode: {error}") from None
+def _open_table(content: Content) -> Source:
+    if len(content.members) > 1:
+        names = ", ".join(repr(member.name) for member in content.members[:8])
+        raise InputError(
+            f"{content.name} holds {len(content.members)} files ({names}, ...) that are no export softgold knows; "
+            "give one of them, or name the format with --format"
+        )
+    member = content.members[0]
+    if member.head.startswith(PARQUET) or member.name.lower().endswith((".parquet", ".pq")):
+        return ParquetSource.of(member)
+    if looks_like_json(member.head) and looks_like_table(member):
+        return JsonTable.of(member)
+    return TextSource.of(member)

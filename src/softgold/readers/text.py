@@ -1,9 +1,10 @@
-"""Comma- or tab-separated text: every cell is text, exactly as written."""
+"""Delimited text (comma, semicolon, tab or bar): every cell is text, exactly as written."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ import pyarrow.csv as arrow_csv
 
 from softgold.errors import InputError
 from softgold.readers.base import shorten
+from softgold.readers.contents import Member
+from softgold.readers.rows import find_separator
 
 __all__ = ["TextSource"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Longer than any sane row: a row that does not fit has swallowed others after a quote that was never closed.
 BLOCK_BYTES = 1 << 24
+LONGEST_HEADER = 1 << 20
 FOREIGN = {
     b"PAR1": "a Parquet file",
     b"\x1f\x8b": "a gzip file",
@@ -36,7 +40,7 @@ class TextSource:
     Attributes:
         name: What to call it in an error.
         data: The bytes, UTF-8 with or without a byte-order mark.
-        separator: Comma or tab.
+        separator: What lies between two cells.
         columns: Names in the header.
     """
 
@@ -44,6 +48,13 @@ class TextSource:
     data: bytes = field(repr=False)
     separator: str
     columns: tuple[str, ...] = field(init=False)
+
+    @classmethod
+    def of(cls, member: Member) -> TextSource:
+        """Read a file; its first line tells how cells are separated."""
+        data = member.read()
+        start = data[:LONGEST_HEADER].removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+        return cls(member.display, data, find_separator(re.split(rb"[\r\n]", start, maxsplit=1)[0].decode("latin-1")))
 
     def __post_init__(self) -> None:
         self._check_bytes()
@@ -61,7 +72,7 @@ class TextSource:
     def _header(self) -> tuple[str, ...]:
         try:
             return tuple(next(self._records())[0])
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, StopIteration):  # nothing but the start of a byte-order mark has no row
             raise self._encoding_error() from None
         except csv.Error as error:
             raise InputError(f"{self.name}: the header cannot be read: {error}") from None
@@ -91,8 +102,7 @@ class TextSource:
         """Parse the wanted columns; with a list for refused rows, row by row, so that these have their numbers."""
 
         def refuse(row: arrow_csv.InvalidRow) -> str:
-            if refused is not None:
-                refused.append(row)
+            (refused if refused is not None else []).append(row)
             return "error"
 
         text = pa.dictionary(pa.int32(), pa.string())
@@ -110,7 +120,7 @@ class TextSource:
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.separator,
                 newlines_in_values=b'"' in self.data,
-                invalid_row_handler=refuse,
+                invalid_row_handler=None if refused is None else refuse,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
@@ -118,7 +128,7 @@ class TextSource:
         )
 
     def _parse_error(self, message: str) -> InputError:
-        if "UTF8" in message:
+        if "UTF8" in message or not _is_utf8(self.data):
             return self._encoding_error()
         if "straddl" in message:
             return InputError(f"{self.name} has a row of more than {BLOCK_BYTES} bytes; is a quote left open?")
@@ -150,3 +160,11 @@ class TextSource:
         except (StopIteration, csv.Error, UnicodeDecodeError):
             return f"row {row + 1}"
         return f"row {row + 1} (line {line})"
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

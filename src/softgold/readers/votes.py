@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
 import pyarrow as pa
 
 from softgold.checks import check_ordered_pair
-from softgold.errors import warn
+from softgold.errors import InputError, warn
 from softgold.readers.base import Source, cell_error, shorten
-from softgold.readers.cells import FloatArray, code_votes, parse_numbers
-from softgold.readers.columns import ANNOTATOR, EXPERT, ITEM, RATING, VOTE, find_column, find_optional
+from softgold.readers.cells import SPELLINGS, FloatArray, code_votes, parse_numbers
+from softgold.readers.columns import ANNOTATOR, EXPERT, ITEM, RATING, VOTE, Role, find_column, find_optional
+from softgold.readers.export_source import ExportSource, origin_of
 from softgold.readers.longform import Entries, clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.repeats import DuplicateRule
 from softgold.readers.sources import TableLike, open_source
+from softgold.readers.tasks import select_task
 from softgold.tables.experts import ExpertLabels
 from softgold.tables.ratings import RatingTable
 from softgold.tables.votes import VoteTable
 
 __all__ = ["read_experts", "read_ratings", "read_votes"]
+
+CellReader = Callable[[Source, int, pa.ChunkedArray], Any]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns that the caller gave."""
+
+    item: str | None
+    annotator: str | None
+    value: str | None
 
 
 def read_votes(
@@ -27,19 +45,36 @@ def read_votes(
     vote: str | None = None,
     wide: bool = False,
     duplicates: DuplicateRule = "error",
+    format: str | None = None,
+    question: str | None = None,
+    positive: str | None = None,
+    keep_names: bool = False,
+    max_bytes: int | None = None,
 ) -> VoteTable:
     """Read binary votes.
 
     Args:
-        source: Path of a CSV, TSV (either with .gz) or Parquet file, `-` for standard input, or a data frame; long,
-            with one row a vote and the columns item, annotator and vote (or their common other names).
-        item: Name of the item column, where it is not one of the common names.
+        source: Path of a table (CSV with comma, semicolon or tab, Parquet, JSON lines, Excel, SQLite, DuckDB; packed
+            or not), of the export of an annotation platform, or of a folder or archive with one; `-` for standard
+            input; or a data frame. A table is long, with one row per vote and the columns item, annotator and vote
+            (or their common other names).
+        item: Name of the item column, where it is not one of the common names; in an export, the field that names
+            the items in place of the platform's own id.
         annotator: Name of the annotator column.
-        vote: Name of the vote column: 0/1, true/false, yes/no, positive/negative; empty for an abstention.
-        wide: The table has one row an item and one column a rater; a blank cell is no vote.
+        vote: Name of the vote column: 0/1, true/false, yes/no, positive/negative, present/absent; empty for an
+            abstention.
+        wide: The table has one row per item and one column per rater; a blank cell is no vote.
         duplicates: What to do when an annotator voted differently on the same item: "error"; keep the "first" or
             the "last" vote; use their "mean"; or keep "all" as independent votes. Equal repeats are one vote,
             with a warning, except under "all".
+        format: Name of the export's format (`softgold.readers.FORMAT_NAMES`) or "table", where the content does not
+            tell.
+        question: Which question of an export, or which task of a table with a column `task`; needed where there are
+            several.
+        positive: The value that counts as a vote of 1, all others being 0; needed for values that are not those
+            above.
+        keep_names: Leave e-mail addresses and names of annotators in an export as they are, in place of pseudonyms.
+        max_bytes: Most bytes that packed input may unpack to; half of the machine's memory if None.
 
     Returns:
         The votes, with items and annotators in the order of first appearance.
@@ -57,8 +92,11 @@ def read_votes(
         >>> votes.n_votes, votes.n_abstentions, votes.abstained_items
         (2, 1, ('y',))
     """
-    table = open_source(source)
-    entries = _wide_votes(table, item, annotator, vote) if wide else _long_votes(table, item, annotator, vote)
+    opening = {"format": format, "question": question, "positive": positive, "item": item}
+    table = open_source(source, **opening, keep_names=keep_names, max_bytes=max_bytes)
+    names = _names(table, Columns(item, annotator, vote))
+    read = partial(code_votes, positive=_remaining(table, positive))
+    entries = _wide(table, names, read) if wide else _long(table, names, read, VOTE, question)
     cleaned = clean(entries, duplicates, "vote")
     for message in cleaned.warnings:
         warn(message)
@@ -72,16 +110,22 @@ def read_experts(
     annotator: str | None = None,
     vote: str | None = None,
     duplicates: DuplicateRule = "error",
+    format: str | None = None,
+    question: str | None = None,
+    positive: str | None = None,
 ) -> ExpertLabels:
     """Read the labels of experts.
 
     Args:
-        source: As in `read_votes`: long with one row a label and the columns item, annotator (or expert) and vote
+        source: As in `read_votes`: long with one row per label and the columns item, annotator (or expert) and vote
             (or label); or only item and label, for a single expert, who is called "expert".
         item: Name of the item column, where it is not one of the common names.
         annotator: Name of the column with the experts.
         vote: Name of the column with the labels.
         duplicates: As in `read_votes`.
+        format: As in `read_votes`.
+        question: As in `read_votes`.
+        positive: As in `read_votes`.
 
     Example:
         >>> import pandas as pd
@@ -89,10 +133,14 @@ def read_experts(
         >>> experts.expert_ids.tolist(), experts.labels.tolist()
         (['expert'], [1, 0])
     """
-    table = open_source(source)
-    who = find_optional(table, EXPERT, annotator)
-    columns = find_column(table, ITEM, item), who, find_column(table, VOTE, vote)
-    cleaned = clean(read_long(table, *columns, code_votes, only_annotator="expert"), duplicates, "label")
+    table = open_source(source, format=format, question=question, positive=positive, item=item)
+    names = _names(table, Columns(item, annotator, vote))
+    items = find_column(table, ITEM, names.item)
+    table = select_task(table, items, question)
+    columns = items, find_optional(table, EXPERT, names.annotator), find_column(table, VOTE, names.value)
+    read = partial(code_votes, positive=_remaining(table, positive))
+    entries = read_long(table, *columns, read, only_annotator="expert")
+    cleaned = clean(entries, duplicates, "label")
     for message in cleaned.warnings:
         warn(message)
     return ExpertLabels(_vote_table(cleaned))
@@ -107,6 +155,8 @@ def read_ratings(
     rating: str | None = None,
     wide: bool = False,
     duplicates: DuplicateRule = "error",
+    format: str | None = None,
+    question: str | None = None,
 ) -> RatingTable:
     """Read ratings on a scale.
 
@@ -116,8 +166,10 @@ def read_ratings(
         item: Name of the item column, where it is not one of the common names.
         annotator: Name of the annotator column.
         rating: Name of the rating column.
-        wide: The table has one row an item and one column a rater.
+        wide: The table has one row per item and one column per rater.
         duplicates: As in `read_votes`.
+        format: As in `read_votes`.
+        question: As in `read_votes`.
 
     Example:
         >>> import pandas as pd
@@ -126,34 +178,55 @@ def read_ratings(
         [1.0]
     """
     low, high = check_ordered_pair(scale, "scale")
-
-    def parse(table: Source, column: int, cells: pa.ChunkedArray) -> FloatArray:
-        return _ratings_within(table, column, cells, low, high)
-
-    table = open_source(source)
-    if wide:
-        refuse_with_wide(annotator=annotator, rating=rating)
-        entries = read_wide(table, find_column(table, ITEM, item), parse)
-    else:
-        columns = find_column(table, ITEM, item), find_column(table, ANNOTATOR, annotator)
-        entries = read_long(table, *columns, find_column(table, RATING, rating), parse)
+    read = partial(_ratings_within, low=low, high=high)
+    table = open_source(source, format=format, question=question, item=item)
+    names = _names(table, Columns(item, annotator, rating))
+    entries = _wide(table, names, read) if wide else _long(table, names, read, RATING, question)
     cleaned = clean(entries, duplicates, "rating")
     for message in cleaned.warnings:
         warn(message)
     return _rating_table(cleaned, (low, high))
 
 
-def _long_votes(table: Source, item: str | None, annotator: str | None, vote: str | None) -> Entries:
-    columns = find_column(table, ITEM, item), find_column(table, ANNOTATOR, annotator), find_column(table, VOTE, vote)
-    return read_long(table, *columns, code_votes)
+def _names(table: Source, given: Columns) -> Columns:
+    """Return the names of the columns: in an export `item` named a field, which has been used."""
+    return replace(given, item=None) if isinstance(table, ExportSource) else given
 
 
-def _wide_votes(table: Source, item: str | None, annotator: str | None, vote: str | None) -> Entries:
-    refuse_with_wide(annotator=annotator, vote=vote)
-    return read_wide(table, find_column(table, ITEM, item), code_votes)
+def _remaining(table: Source, positive: str | None) -> str | None:
+    """Return the positive value, unless it has been used to make votes of 0 and 1 from several choices."""
+    return None if isinstance(table, ExportSource) and table.positive_used else positive
 
 
-def _ratings_within(table: Source, column: int, cells: pa.ChunkedArray, low: float, high: float) -> FloatArray:
+def _long(table: Source, names: Columns, read: CellReader, role: Role, question: str | None) -> Entries:
+    items = find_column(table, ITEM, names.item)
+    if names.annotator is None and names.value is None:
+        _hint_at_wide(table, items, role)
+    table = select_task(table, items, question)
+    columns = items, find_column(table, ANNOTATOR, names.annotator), find_column(table, role, names.value)
+    return read_long(table, *columns, read)
+
+
+def _hint_at_wide(table: Source, items: int, role: Role) -> None:
+    """Raise with a hint where a table looks like one column per rater, which nobody said."""
+    others = [position for position in range(len(table.columns)) if position != items]
+    if len(others) < 2 or find_optional(table, ANNOTATOR) is not None or find_optional(table, role) is not None:
+        return
+    looked_at = others[:8]
+    cells = [set(map(str, column.unique().to_pylist())) for column in table.load(looked_at)]
+    if all(text.strip().lower() in {*SPELLINGS, "none"} for column in cells for text in column):
+        raise InputError(
+            f"{table.name} has no annotator and no {role[0]} column, and its other columns hold votes: if it has one "
+            "column per rater, give --wide (wide=True)"
+        )
+
+
+def _wide(table: Source, names: Columns, read: CellReader) -> Entries:
+    refuse_with_wide(annotator=names.annotator, vote=names.value)
+    return read_wide(table, find_column(table, ITEM, names.item), read)
+
+
+def _ratings_within(table: Source, column: int, cells: pa.ChunkedArray, *, low: float, high: float) -> FloatArray:
     ratings = parse_numbers(table, column, cells, "a rating")
     outside = (ratings < low) | (ratings > high)
     if outside.any():
@@ -175,6 +248,7 @@ def _vote_table(entries: Entries) -> VoteTable:
         abstained_items=entries.silent_items,
         abstained_annotators=entries.silent_annotators,
         notes=entries.notes,
+        origin=origin_of(entries.source),
     )
 
 

@@ -24,6 +24,7 @@ MOST_ANNOTATORS = 40
 MOST_DRAWN = 240
 MOST_STEPS = 300
 MOST_VOTE_BINS = 25
+FEW_ANNOTATORS = 8  # fewer are better read in the table than in a histogram
 
 
 def thresholds(run: Run) -> list[Mark]:
@@ -39,7 +40,7 @@ def glance_section(run: Run) -> Section:
     figures = []
     soft = run.soft_labels
     known = soft.n_votes[soft.n_votes > 0]
-    if len(known):
+    if len(np.unique(known)) > 1:
         figures.append(_votes_figure(known))
     rows = [("items", f"{len(soft):,}")]
     problems: tuple[str, ...] = ()
@@ -166,8 +167,10 @@ def annotator_section(table: pd.DataFrame) -> Section:
         "Sensitivity: how often an annotator says yes when the answer is yes; specificity: how often no when it is no. "
         "An ability of 0 is guessing, and a negative one means that the annotator says the opposite of what is true."
     )
-    figures = (_ability_figure(table, len(bad)), _activity_figure(table))
-    return Section("annotators", "Annotators", words, (Panel(figures, (listing,), tuple(notes)),))
+    figures = [_ability_figure(table, len(bad))]
+    if len(table) >= FEW_ANNOTATORS:
+        figures.append(_activity_figure(table))
+    return Section("annotators", "Annotators", words, (Panel(tuple(figures), (listing,), tuple(notes)),))
 
 
 def _named(bad: pd.DataFrame, most: int = 8) -> str:

@@ -1,13 +1,25 @@
-"""The section on models: ordinary metrics beside soft ones, rank changes, and how far the ranking can be trusted."""
+"""The section on models: ordinary metrics beside soft ones, who leads, who changes places, how stable that is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+import pandas as pd
 from markupsafe import Markup
 
-from softgold.report.blocks import Cell, Figure, Panel, Section, Table, interval, named, numbers, real
+from softgold.evaluation.result import Average, Evaluation, RankComparison, TaskEvaluation
+from softgold.evaluation.words import (
+    at_least_words,
+    both_leads,
+    list_names,
+    notice_words,
+    place_names,
+    r_squared_words,
+    swap_words,
+)
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, named, numbers, real
 from softgold.report.plots import Point, paired_bars, scatter, slope
 
 __all__ = ["leading_words", "model_section"]
@@ -17,143 +29,170 @@ MOST_MODELS = 40
 MOST_IN_MATRIX = 12
 MOST_TASKS = 24
 
-Rows = dict[tuple[str, str], Mapping[str, Any]]
+Part = TaskEvaluation | Average
 
 
-def model_section(evaluation: Mapping[str, Any]) -> Section:
+@dataclass(frozen=True)
+class _Row:
+    """One metric of one model."""
+
+    value: float
+    low: float
+    high: float
+    rank: float
+    place: str
+    share: float
+
+
+Rows = dict[tuple[str, str], _Row]
+NOTHING = _Row(math.nan, math.nan, math.nan, math.nan, "–", math.nan)
+
+
+def model_section(evaluation: Evaluation) -> Section:
     """Show the models on each task, and on average where there are several."""
-    count = len(evaluation["tasks"])
-    parts = [(task["task"], task, task["notes"]) for task in evaluation["tasks"][:MOST_TASKS]]
-    if evaluation["average"] is not None:
-        parts.insert(0, (f"Average of {count} tasks", evaluation["average"], ()))
-    panels = tuple(_panel(name, part, notes, evaluation["models"]) for name, part, notes in parts)
-    settings = evaluation["settings"]
+    count = len(evaluation.tasks)
+    parts: list[tuple[str | None, Part]] = [(task.task, task) for task in evaluation.tasks[:MOST_TASKS]]
+    if evaluation.average is not None:
+        parts.insert(0, (f"Average of {count} tasks", evaluation.average))
+    panels = tuple(_panel(name, part, evaluation.models) for name, part in parts)
+    settings = evaluation.settings
     words = (
-        f"Ordinary metrics take hard labels ({evaluation['hard']}) for certain; soft metrics weigh every item by its "
-        f"soft label ({evaluation['soft']}), so that an error on a doubtful item counts less. Intervals hold "
-        f"{100 * settings['level']:g} % of {settings['bootstrap']:,} resamples of the items."
+        f"Ordinary metrics take hard labels ({evaluation.hard}) as certain; soft metrics weigh every item by its soft "
+        f"label ({evaluation.soft}), so that an error on a doubtful item counts less. Intervals hold "
+        f"{100 * settings.level:g} % of {settings.n_bootstrap:,} resamples of {settings.redrawn}. Two models are told "
+        f"apart where one is better in at least {50 * (1 + settings.level):g} % of them."
     )
-    notes = tuple(evaluation["notes"])
+    notes = tuple(notice_words(notice, evaluation) for notice in evaluation.notices)
     if count > MOST_TASKS:
         notes = (f"{MOST_TASKS} of {count} tasks are shown here; all are in metrics.csv", *notes)
-    return Section("models", "Models", words, (*panels, Panel(notes=notes)) if notes else panels)
+    if notes:
+        panels = (replace(panels[0], notes=notes),) if len(panels) == 1 else (*panels, Panel(notes=notes))
+    return Section("models", "Models", words, panels)
 
 
-def leading_words(evaluation: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the best model by soft AUROC, and in words whether the ordinary metric agrees; None if unknown."""
-    part = evaluation["average"] or evaluation["tasks"][0]
-    for found in part["comparisons"]:
-        if found["ordinary"] == "auroc" and found["best_soft"]:
-            best, before = _names(found["best_soft"]), _names(found["best_ordinary"])
-            agree = "also first by ordinary AUROC" if best == before else f"ordinary AUROC puts {before} first"
-            return best, agree
-    return None
+def leading_words(evaluation: Evaluation) -> tuple[str, str, str] | None:
+    """Return value, name and words of the tile on the first model by soft AUROC; None if nobody has one.
+
+    A model is named as the first only where the resamples separate it from every other.
+    """
+    found = next((entry for entry in evaluation.leading.comparisons if entry.ordinary == "auroc"), None)
+    if found is None or not found.best_soft.models:
+        return None
+    soft, ordinary = found.best_soft, found.best_ordinary
+    if not soft.closest:
+        return _short(soft.models[0]), "the only model", ""
+    if not soft.is_separated:
+        together = (*soft.models, *soft.rivals)
+        words = f"{list_names([_short(model) for model in together])} cannot be told apart"
+        return f"{len(together)} models", "share the lead by soft AUROC", words
+    share = f"ahead of every other in {at_least_words(soft.probability)}"
+    same = ordinary.is_separated and ordinary.models == soft.models
+    other = f"; ordinary AUROC puts {_short(ordinary.models[0])} first" if ordinary.is_separated and not same else ""
+    return _short(soft.models[0]), "first by soft AUROC", share + ("; also by ordinary AUROC" if same else other)
 
 
-def _panel(name: str | None, part: Mapping[str, Any], notes: Any, models: list[str]) -> Panel:
-    rows = {(row["model"], row["metric"]): row for row in part["metrics"]}
+def _panel(name: str | None, part: Part, models: tuple[str, ...]) -> Panel:
+    rows = _rows(part.table)
     figures = [figure for pair in PAIRS for figure in _pair_figures(pair, part, rows, models)]
-    if part["stability"]:
-        figures.append(_stability_figure(part["stability"]))
-    tables = [table for kind in ("hard", "soft") for table in _metric_tables(kind, part["metrics"], rows, models)]
+    if len(part.stability):
+        figures.append(_stability_figure(part.stability))
+    tables = [table for kind in ("hard", "soft") for table in _metric_tables(kind, part.table, rows, models)]
     if len(models) > 1:
         tables.append(_beat_table(part, models))
-    words = ""
-    if "n_items" in part:
-        words = (
-            f"{part['n_items']:,} items, {part['base_rate']:.1%} of them positive by the hard labels; the mean soft "
-            f"label is {part['soft_base_rate']:.3f}."
+    sentences = []
+    if isinstance(part, TaskEvaluation):
+        sentences.append(
+            f"{part.n_items:,} items, {100 * part.base_rate:.1f} % of them positive by the hard labels; the mean soft "
+            f"label is {part.soft_base_rate:.3f}"
         )
-    return Panel(tuple(figures), tuple(tables), tuple(notes), words, name)
+    for found in part.comparisons:
+        title = next((title for ordinary, _, title in PAIRS if ordinary == found.ordinary), None)
+        if title is not None:
+            sentences += _headlines(found, title)
+    return Panel(tuple(figures), tuple(tables), (), " ".join(f"{_capital(text)}." for text in sentences), name)
 
 
-def _pair_figures(pair: tuple[str, str, str], part: Mapping[str, Any], rows: Rows, models: list[str]) -> list[Figure]:
+def _headlines(found: RankComparison, title: str) -> list[str]:
+    """Say who leads, and who changes places, by one metric and its soft twin."""
+    soft = f"soft {title}"
+    if not found.best_soft.closest:
+        return []
+    return [both_leads(found, title, soft), f"from {title} to {soft}, {swap_words(found, title, soft)}"]
+
+
+def _rows(table: pd.DataFrame) -> Rows:
+    rows: Rows = {}
+    for metric, own in table.groupby("metric", sort=False):
+        places = place_names(own["rank"].tolist())
+        columns = [own[name].tolist() for name in ("model", "value", "low", "high", "rank", "share")]
+        for place, (model, value, low, high, rank, share) in zip(places, zip(*columns, strict=True), strict=True):
+            rows[model, str(metric)] = _Row(value, low, high, rank, place, share)
+    return rows
+
+
+def _pair_figures(pair: tuple[str, str, str], part: Part, rows: Rows, models: tuple[str, ...]) -> list[Figure]:
     """Draw one metric against its soft twin: values, and ranks."""
     ordinary, soft, title = pair
-    found = next((entry for entry in part["comparisons"] if entry["ordinary"] == ordinary), None)
-    shown = [
-        model
-        for model in models
-        if all(rows.get((model, name), {}).get("value") is not None for name in (ordinary, soft))
-    ]
-    if found is None or not shown:
+    found = next((entry for entry in part.comparisons if entry.ordinary == ordinary), None)
+    measured = [(model, rows.get((model, ordinary), NOTHING), rows.get((model, soft), NOTHING)) for model in models]
+    shown = [entry for entry in measured if math.isfinite(entry[1].value) and math.isfinite(entry[2].value)]
+    if found is None or len(shown) < 2:
         return []
-    table = _rank_table(ordinary, soft, title, rows, shown)
-    figures = [_scatter_figure(title, found, [(m, rows[m, ordinary], rows[m, soft]) for m in shown], table)]
-    if 1 < len(shown) <= MOST_MODELS:
-        figures.append(_slope_figure(title, found, [(m, rows[m, ordinary], rows[m, soft]) for m in shown], table))
+    table = numbers(
+        ("model", title, "rank", f"soft {title}", "rank"),
+        [
+            (named(model), real(a.value, 4), Cell(a.place, a.rank), real(b.value, 4), Cell(b.place, b.rank))
+            for model, a, b in shown
+        ],
+    )
+    figures = [_scatter_figure(title, found, shown, table)]
+    if len(shown) <= MOST_MODELS:
+        figures.append(_slope_figure(title, found, shown, table))
     return figures
 
 
-Measured = list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]
+Measured = Sequence[tuple[str, _Row, _Row]]
 
 
-def _scatter_figure(title: str, found: Mapping[str, Any], measured: Measured, table: Table) -> Figure:
-    square = found["r_squared"]
-    explained = "R² is undefined here" if square is None else f"R² = {square:.3f}"
-    told = (
-        f"{explained}; first by {title} is {_names(found['best_ordinary'])}, first by soft {title} is "
-        f"{_names(found['best_soft'])}."
-    )
-    points = [Point(model, before["value"], after["value"]) for model, before, after in measured]
+def _scatter_figure(title: str, found: RankComparison, measured: Measured, table: Table) -> Figure:
+    square = r_squared_words(found)
     svg: Markup = scatter(
-        points,
+        [Point(model, before.value, after.value) for model, before, after in measured],
         x_title=f"ordinary {title}",
         y_title=f"soft {title}",
         title=f"Ordinary against soft {title}",
-        description=told,
+        description=square or "one dot per model",
     )
     words = (
-        "One dot a model; on the dashed line both metrics would be equal. The more the dots leave a straight line, the "
-        f"more the certainty that hard labels pretend has shaped the result. {told}"
+        "One dot per model; on the dashed line both metrics would be equal. The further the dots are from one straight "
+        f"line, the more the doubt in the labels matters for the ranking{f' ({square})' if square else ''}."
     )
     return Figure(f"Ordinary against soft {title}", words, svg, table)
 
 
-def _slope_figure(title: str, found: Mapping[str, Any], measured: Measured, table: Table) -> Figure:
-    ordered = sorted(measured, key=lambda entry: (entry[1]["rank"], entry[0]))
-    count = len(found["swapped"])
-    told = (
-        "No two models change places."
-        if not count
-        else f"{count} {'pair changes' if count == 1 else 'pairs change'} places; {len(found['moved'])} of "
-        f"{len(measured)} models have another rank."
-    )
+def _slope_figure(title: str, found: RankComparison, measured: Measured, table: Table) -> Figure:
+    ordered = sorted(measured, key=lambda entry: (entry[1].rank, entry[0]))
+    told = f"{_capital(swap_words(found, title, f'soft {title}'))}."
     svg = slope(
         [model for model, _, _ in ordered],
-        [before["rank"] for _, before, _ in ordered],
-        [after["rank"] for _, _, after in ordered],
+        [before.rank for _, before, _ in ordered],
+        [after.rank for _, _, after in ordered],
+        place_names=([before.place for _, before, _ in ordered], [after.place for _, _, after in ordered]),
         left_title=f"by {title}",
         right_title=f"by soft {title}",
         title=f"Ranks by {title}",
         description=told,
     )
-    words = f"Lines that cross are models that change places when labels are no longer taken for certain. {told}"
+    words = "Lines that cross are models that change places by value when doubtful labels count less."
     return Figure(f"Ranks by {title}", words, svg, table)
 
 
-def _rank_table(ordinary: str, soft: str, title: str, rows: Rows, models: list[str]) -> Table:
-    return numbers(
-        ("model", title, "rank", f"soft {title}", "rank"),
-        [
-            (
-                named(model),
-                real(rows[model, ordinary]["value"], 4),
-                real(rows[model, ordinary]["rank"], 1),
-                real(rows[model, soft]["value"], 4),
-                real(rows[model, soft]["rank"], 1),
-            )
-            for model in models
-        ],
-    )
-
-
-def _stability_figure(rows: list[Mapping[str, Any]]) -> Figure:
-    values: dict[str, dict[str, float]] = {}
-    for row in rows:
-        if row["mean_pairwise"] is not None:
-            values.setdefault(row["metric"], {})[row["labels"]] = row["mean_pairwise"]
-    pairs = [(metric, found["hard"], found["soft"]) for metric, found in values.items() if len(found) == 2]
+def _stability_figure(rows: pd.DataFrame) -> Figure:
+    values = {
+        metric: dict(zip(own["labels"], own["mean_pairwise"], strict=True))
+        for metric, own in rows.dropna(subset=["mean_pairwise"]).groupby("metric", sort=False)
+    }
+    pairs = [(str(metric), found["hard"], found["soft"]) for metric, found in values.items() if len(found) == 2]
     told = "; ".join(f"{metric}: ordinary {hard:.3f}, soft {soft:.3f}" for metric, hard, soft in pairs)
     title = "Would other votes rank the models alike?"
     svg = (
@@ -161,76 +200,90 @@ def _stability_figure(rows: list[Mapping[str, Any]]) -> Figure:
         if pairs
         else Markup("")
     )
+    cells = [
+        (
+            str(row["metric"]),
+            "ordinary" if row["labels"] == "hard" else "soft",
+            real(row["mean_pairwise"]),
+            real(row["mean_vs_observed"]),
+            real(row["n_used"], 0),
+        )
+        for row in rows.to_dict(orient="records")
+    ]
     return Figure(
         title,
-        "Each item's votes were drawn anew many times. A bar is the mean rank correlation between two such draws: 1 "
-        f"means that the ranking never changes. {told or 'Undefined here'}.",
+        "The votes of each item were resampled many times. A bar is the mean rank correlation between two such "
+        f"resamples: 1 means that the ranking never changes. {told or 'Undefined here'}.",
         svg,
-        numbers(
-            ("metric", "labels", "between draws", "with the ranking found", "draws used"),
-            [
-                (
-                    str(row["metric"]),
-                    "ordinary" if row["labels"] == "hard" else "soft",
-                    real(row["mean_pairwise"]),
-                    real(row["mean_vs_observed"]),
-                    real(row["n_used"], 0),
-                )
-                for row in rows
-            ],
-        ),
+        numbers(("metric", "labels", "between resamples", "with the ranking found", "resamples used"), cells),
     )
 
 
-def _metric_tables(kind: str, metrics: list[Mapping[str, Any]], rows: Rows, models: list[str]) -> list[Table]:
+def _metric_tables(kind: str, table: pd.DataFrame, rows: Rows, models: tuple[str, ...]) -> list[Table]:
     """List the metrics against one kind of label, if there are any."""
-    titles = {row["metric"]: row["title"] for row in metrics if row["labels"] == kind}
+    own = table[table["labels"] == kind]
+    titles = dict(zip(own["metric"], own["title"], strict=True))
     if not titles:
         return []
-    ordered = sorted(models, key=lambda model: _rank_of(rows, model))
+    ordered = sorted(models, key=lambda model: (_rank_of(rows, model), model))
     shown = ordered[:MOST_MODELS]
     cells = [
-        (named(model), *(_metric_cell(rows[model, metric]) for metric in titles if (model, metric) in rows))
-        for model in shown
+        (named(model), *(_metric_cell(rows.get((model, metric), NOTHING)) for metric in titles)) for model in shown
     ]
-    words = "With intervals; the best of each column is in bold."
-    if kind == "soft" and "brier" in titles:
-        words += " Brier, log loss and ECE are losses of predicted probabilities: less is better."
+    words = "With intervals; the best value of each column is in bold."
+    if kind == "soft":
+        ceilings = own.drop_duplicates("metric")["ceiling"].tolist()
+        cells.append((Cell("ceiling"), *(real(ceiling) for ceiling in ceilings)))
+        words += (
+            " The ceiling is what the soft labels themselves would score; a percentage says how far a model is on the "
+            "way from chance to there."
+        )
+        if "brier" in titles:
+            words += " Brier, log loss and ECE are losses of predicted probabilities: less is better."
     rest = "" if len(shown) == len(models) else f"{len(shown)} of {len(models)} models; all are in metrics.csv"
     title = "Against hard labels" if kind == "hard" else "Against soft labels"
     return [Table(("model", *titles.values()), tuple(cells), title, words, rest)]
 
 
-def _rank_of(rows: Rows, model: str) -> tuple[float, str]:
+def _rank_of(rows: Rows, model: str) -> float:
     for metric in ("soft_auroc", "auroc"):
-        rank = rows.get((model, metric), {}).get("rank")
-        if rank is not None:
-            return float(rank), model
-    return float("inf"), model
+        rank = rows.get((model, metric), NOTHING).rank
+        if not math.isnan(rank):
+            return rank
+    return math.inf
 
 
-def _metric_cell(row: Mapping[str, Any]) -> Cell:
-    return interval(row["value"], row["low"], row["high"], strong=row["rank"] is not None and row["rank"] < 2)
+def _metric_cell(row: _Row) -> Cell:
+    if math.isnan(row.value):
+        return real(row.value)
+    share = "" if math.isnan(row.share) else f" · {100 * row.share:.0f} %"
+    return Cell(f"{row.value:.3f} ({row.low:.3f}–{row.high:.3f}){share}", row.value, row.place.startswith("1"))
 
 
-def _beat_table(part: Mapping[str, Any], models: list[str]) -> Table:
+def _beat_table(part: Part, models: tuple[str, ...]) -> Table:
     """Say how likely each model is better than each other one, by soft AUROC."""
-    metric = "soft_auroc" if "soft_auroc" in part["beats"] else next(iter(part["beats"]))
-    matrix = part["beats"][metric]
-    rows = {row["model"]: row["rank"] for row in part["metrics"] if row["metric"] == metric}
-    order = sorted(range(len(models)), key=lambda at: (rows.get(models[at]) or float("inf"), models[at]))
+    metric = "soft_auroc" if "soft_auroc" in part.beats else next(iter(part.beats))
+    matrix, own = part.beats[metric], part.table[part.table["metric"] == metric]
+    ranks = dict(zip(own["model"], own["rank"].fillna(math.inf), strict=True))
+    order = sorted(range(len(models)), key=lambda at: (ranks.get(models[at], math.inf), models[at]))
     shown = order[:MOST_IN_MATRIX]
-    cells = tuple((named(models[first]), *(real(matrix[first][second], 2) for second in shown)) for first in shown)
-    title = next(row["title"] for row in part["metrics"] if row["metric"] == metric)
+    cells = tuple(
+        (named(models[first]), *(real(float(matrix[first, second]), 2) for second in shown)) for first in shown
+    )
     return Table(
         ("is better than", *(named(models[at]).text for at in shown)),
         cells,
-        f"Who beats whom, by {title}",
-        "The share of item resamples in which the model of the row is better than that of the column; near 0.5 the "
-        "data cannot tell them apart.",
+        f"Who beats whom, by {own['title'].iloc[0]}",
+        "The share of resamples in which the model of the row is better than that of the column; near 0.5 the data "
+        "cannot tell them apart.",
         "" if len(shown) == len(models) else f"the best {len(shown)} of {len(models)}; all are in evaluation.json",
     )
 
 
-def _names(models: list[str]) -> str:
-    return " = ".join(named(model).text for model in models) if models else "nobody"
+def _short(model: str) -> str:
+    return named(model).text
+
+
+def _capital(text: str) -> str:
+    """Begin a sentence; a name at its beginning stays as it is."""
+    return text[:1].upper() + text[1:] if text.startswith(("no ", "from ")) else text

@@ -248,12 +248,24 @@ def slope(
     before: Sequence[float],
     after: Sequence[float],
     *,
+    place_names: tuple[Sequence[str], Sequence[str]],
     left_title: str,
     right_title: str,
     title: str,
     description: str,
 ) -> Markup:
-    """Draw ranks before and after as lines between two columns; rising and falling differ in dash and colour."""
+    """Draw ranks before and after as lines between two columns; rising and falling differ in dash and colour.
+
+    Args:
+        names: Names of the models.
+        before: Ranks in the left column; equal ones are placed in the order given.
+        after: Ranks in the right column.
+        place_names: How both ranks are written, such as "2=" for a shared place.
+        left_title: Title of the left column.
+        right_title: Title of the right column.
+        title: Name of the chart for those who hear it.
+        description: What it shows, in words.
+    """
     canvas = Canvas(height=max(280, 70 + round(LABEL_STEP * 1.5 * len(names))), left=136, right=136, top=40, bottom=20)
     left_places, right_places = _places(before), _places(after)
     y = Scale(0, max(len(names) - 1, 1), canvas.top + 12, canvas.height - canvas.bottom - 8)
@@ -264,11 +276,12 @@ def slope(
         y1, y2 = y(left_places[number]), y(right_places[number])
         kind = _direction(before[number], after[number])
         canvas.line(x1, y1, x2, y2, f"slope-{kind}")
-        hint = f"{name}: {before[number]:g} to {after[number]:g}"
-        for x, height, anchor, rank, away in ((x1, y1, "end", before[number], -9), (x2, y2, "start", after[number], 9)):
+        left, right = place_names[0][number], place_names[1][number]
+        hint = f"{name}: {left} to {right}"
+        for x, height, anchor, place, away in ((x1, y1, "end", left, -9), (x2, y2, "start", right, 9)):
             canvas.dot(x, height, f"dot-{kind}", hint)
             short = shorten_text(name, NAME_LENGTH)
-            words = f"{short}  {rank:g}" if anchor == "end" else f"{rank:g}  {short}"
+            words = f"{short}  {place}" if anchor == "end" else f"{place}  {short}"
             canvas.text(x + away, height + 4, words, anchor=anchor, style="name")
     return canvas.render(title, description)
 

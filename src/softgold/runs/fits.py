@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -13,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import SoftgoldError, StorageError
-from softgold.models.base import Diagnostics, Fit, find_model
+from softgold.models.base import Diagnostics, Fit, Posterior, find_model
 from softgold.output import PathLike, atomic_directory, write_json, write_table
 from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, read_json, unpack_ids, write_arrays
 from softgold.runs.typed import decode
+from softgold.tables.study import are_strangers
 from softgold.tables.votes import VoteTable
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "RECORD",
     "SOFT_LABELS",
     "VOTES",
+    "Round",
     "RunRecord",
     "read_annotators",
     "read_fit",
@@ -68,6 +71,29 @@ class VoteRecord:
 
 
 @dataclass(frozen=True)
+class Round:
+    """One round of a campaign: the first fit, or an update with further votes.
+
+    Attributes:
+        new_votes: Votes that the round added.
+        votes: Votes after it.
+        items: Items after it.
+        annotators: Annotators after it.
+        expected_error: Expected share of wrong labels after it, the mean of min(p, 1 - p).
+        cost: What its votes cost; None where it was not said.
+        source: File that the votes came from.
+    """
+
+    new_votes: int
+    votes: int
+    items: int
+    annotators: int
+    expected_error: float
+    cost: float | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """The contents of run.json.
 
@@ -82,6 +108,7 @@ class RunRecord:
         files: Digest of each file of the fit.
         versions: Versions of the packages in use; None for one that was not installed.
         timings: Seconds that the fit took.
+        history: Rounds of votes; empty before the first update.
     """
 
     format: str
@@ -94,10 +121,17 @@ class RunRecord:
     files: Mapping[str, str]
     versions: Mapping[str, str | None]
     timings: Mapping[str, float]
+    history: tuple[Round, ...] = ()
 
 
 def save_fit(
-    fit: Fit, path: PathLike, *, samples: int | None = None, source: str | None = None, force: bool = False
+    fit: Fit,
+    path: PathLike,
+    *,
+    samples: int | None = None,
+    source: str | None = None,
+    force: bool = False,
+    history: tuple[Round, ...] = (),
 ) -> None:
     """Write a run directory, atomically.
 
@@ -107,6 +141,7 @@ def save_fit(
         samples: Write p as the share of this many posterior draws, with the fit's seed, instead of exactly.
         source: File that the votes came from, for the record.
         force: Replace an existing run.
+        history: Rounds of votes. A run that is replaced by its next round keeps its other files, such as a calibration.
     """
     posterior, votes = fit.posterior, fit.votes
     labels = posterior.soft_labels()
@@ -117,12 +152,31 @@ def save_fit(
         arrays[f"{name}_utf8"], arrays[f"{name}_ends"] = pack_ids(getattr(posterior, name))
     frame = votes.to_frame()
     with atomic_directory(path, force=force, marker=RECORD) as folder:
+        if history:
+            _copy_others(Path(path), folder)
         write_table(labels.to_frame(), folder / SOFT_LABELS)
-        write_table(posterior.annotators(), folder / ANNOTATORS)
+        write_table(_annotator_table(posterior), folder / ANNOTATORS)
         write_table(frame if votes.weights is None else frame.assign(weight=votes.weights), folder / VOTES)
         write_arrays(folder / POSTERIOR, arrays)
         files = {name: file_digest(folder / name) for name in (SOFT_LABELS, ANNOTATORS, VOTES, POSTERIOR)}
-        write_json(_record(fit, samples, source, files), folder / RECORD)
+        write_json(replace(_record(fit, samples, source, files), history=history), folder / RECORD)
+
+
+def _copy_others(before: Path, folder: Path) -> None:
+    """Copy the files of a run that a fit does not write."""
+    written = {SOFT_LABELS, ANNOTATORS, POSTERIOR, VOTES, RECORD}
+    for path in before.iterdir() if before.is_dir() else ():
+        if path.is_file() and path.name not in written:
+            shutil.copy2(path, folder / path.name)
+
+
+def _annotator_table(posterior: Posterior) -> pd.DataFrame:
+    """Return one row per annotator, or one row for all if they are strangers, of whom each gave one vote."""
+    table = posterior.annotators()
+    if not are_strangers(posterior.annotator_ids):
+        return table
+    means = table.drop(columns="annotator").mean().to_frame().T
+    return means.assign(n_votes=table["n_votes"].sum()).assign(annotator="strangers")[table.columns]
 
 
 def _record(fit: Fit, samples: int | None, source: str | None, files: Mapping[str, str]) -> RunRecord:
@@ -214,7 +268,8 @@ def read_stored_votes(folder: Path, record: RunRecord) -> VoteTable:
     if not path.is_file():
         raise StorageError(f"there is no {path}; fit the votes again")
     try:
-        frame = pd.read_parquet(path)
+        with path.open("rb") as file:  # Arrow takes no path that is not UTF-8
+            frame = pd.read_parquet(file)
         if not np.isin(frame["vote"].to_numpy(), (0, 1)).all():
             raise ValueError("a vote is neither 0 nor 1")
         items, item_ids = pd.factorize(frame["item"])

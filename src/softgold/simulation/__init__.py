@@ -1,4 +1,4 @@
-"""Simulated studies: crowd votes, experts' labels and models' scores of which the truth is known."""
+"""Simulated studies: crowd votes, expert labels and model scores with a known truth."""
 
 from softgold.simulation.experts import ask_experts, expert_error
 from softgold.simulation.presets import CLEANPATRICK_ISSUES

@@ -1,4 +1,4 @@
-"""Expert panels: few people, rarely wrong where the matter is clear."""
+"""Simulated expert panels."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ FloatArray = NDArray[np.float64]
 
 
 def expert_error(clarity: FloatArray, errors: Sequence[float], ability: float | None) -> FloatArray:
-    """Chance that each expert labels each item wrongly, shape (items, experts).
+    """Return the probability that each expert labels each item wrongly, shape (items, experts).
 
-    P(expert j is wrong on item i) = e_j + (1 - 2 e_j) sigmoid(-k v_i): a flat error rate e_j (a slip of the hand),
-    and on top of it the error of an annotator of ability k without lean, to whom the item looks v_i like its class.
-    That error vanishes where the item is clear, is 1/2 at v = 0, and above 1/2 where the item looks like the other
-    class to experts too. Without an ability the chance is e_j everywhere.
+    P(expert j is wrong on item i) = e_j + (1 - 2 e_j) sigmoid(-k v_i): a flat error rate e_j (slips), plus the error
+    of an annotator of ability k without lean on an item of clarity v_i. The second part vanishes for clear items, is
+    1/2 at v = 0 and above 1/2 for v < 0. Without an ability, the probability is e_j.
 
     Args:
-        clarity: How much each item looks like its class to the experts, v, shape (items,); see
-            `Truth.expert_clarity`.
+        clarity: Clarity v of each item to experts, shape (items,); see `Truth.expert_clarity`.
         errors: Flat error rate e_j of each expert.
-        ability: Ability k that the experts share, or None.
+        ability: Common ability k of the experts, or None.
 
     Example:
         >>> expert_error(np.array([0.0, 2.0]), [0.0, 0.1], ability=1.0).round(3).tolist()
@@ -51,17 +49,17 @@ def ask_experts(
     ability: float | None = None,
     seed: int | np.random.Generator = 0,
 ) -> ExpertLabels:
-    """Let a panel of experts label some items of a simulation, independently of each other.
+    """Simulate a panel of experts who label items independently of each other.
 
     Args:
-        truth: The simulation's truth.
-        items: Ids of the items to label; all if None.
+        truth: Truth of the simulation.
+        items: Ids of the items to label; None for all.
         errors: Flat error rate of each expert.
-        ability: How sharply the experts see the items; see `expert_error`.
-        seed: Seed or generator of the random numbers.
+        ability: Common ability of the experts; see `expert_error`.
+        seed: Seed, or random generator.
 
     Returns:
-        Labels of `expert_1`, `expert_2`, ...; the items keep the order of `truth`.
+        Labels by `expert_1`, `expert_2`, ..., with items in the order of `truth`.
 
     Example:
         >>> from softgold.simulation import simulate
@@ -71,12 +69,10 @@ def ask_experts(
         (40, ['expert_1', 'expert_2'], 80)
     """
     if not len(errors):
-        raise UsageError("errors must name at least one expert's error rate")
-    rng = (
-        seed
-        if isinstance(seed, np.random.Generator)
-        else np.random.default_rng(check_positive_int(seed, "seed", minimum=0))
-    )
+        raise UsageError("errors must have at least one error rate")
+    if not isinstance(seed, np.random.Generator):
+        check_positive_int(seed, "seed", minimum=0)
+    rng = np.random.default_rng(seed)  # returns a generator unchanged
     chosen = np.arange(len(truth.item_ids)) if items is None else _positions(truth.item_ids, items)
     wrong = rng.random((len(chosen), len(errors))) < expert_error(truth.expert_clarity[chosen], errors, ability)
     labels = truth.label[chosen][:, None] ^ wrong

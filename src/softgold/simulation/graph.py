@@ -1,7 +1,7 @@
-"""Who responds to which item: a sparse random graph with the chosen marginals and number of components.
+"""Assignment of annotators to items: a sparse random graph with given marginals and number of components.
 
-Inside this module items and annotators are places 0 .. I-1 and 0 .. A-1 in which each component is one contiguous
-run. That lets one draw serve all components: an annotator is drawn by activity from a run of the cumulative weights.
+In this module items and annotators have places 0 .. I-1 and 0 .. A-1, in which each component is contiguous. One draw
+then serves all components: an annotator is drawn by activity from an interval of the cumulative weights.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ __all__ = ["Responses", "draw_responses"]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# `long_tail`: spread of the logarithm, share of items left with one response, share and size of the tail.
+# `long_tail`: spread of the logarithm, share of items with one response, share and size of the tail.
 LOG_SPREAD = 0.35
 SINGLE_SHARE = 0.0005
 TAIL_SHARE = 0.0015
 TAIL_FACTORS = (3.0, 22.0)
 
-# Rounds of redrawing annotators that an item already has, before the rest is drawn item by item.
+# Rounds of redrawing before the remaining responses are drawn item by item.
 REDRAW_ROUNDS = 25
 
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """Pairs of an item and an annotator, no pair twice, sorted by item; three arrays of shape (R,).
+    """Distinct pairs of an item and an annotator, sorted by item; three arrays of shape (R,).
 
     Attributes:
         items: Item of each response, 0 .. I-1.
         annotators: Annotator of each response, 0 .. A-1.
-        abstained: Whether the response is an abstention. The other responses alone have the chosen number of
-            components, and reach every item and every annotator.
+        abstained: Whether the response is an abstention. The votes alone reach every item and every annotator and
+            have the chosen number of components.
     """
 
     items: IntArray
@@ -46,11 +46,11 @@ class Responses:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Places: the run of annotators open to each item, and their activity.
+    """Places of annotators available to each item, and their activity.
 
     Attributes:
         first: First annotator of the item's component, shape (I,).
-        stop: One past its last annotator, shape (I,).
+        stop: One past the last annotator of the component, shape (I,).
         activity: Activity of the annotator at each place, shape (A,).
         cumulative: Sum of the activities before each place, shape (A + 1,).
     """
@@ -61,7 +61,7 @@ class _Layout:
     cumulative: FloatArray
 
     def draw(self, items: IntArray, stop: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw an annotator by activity from places first .. stop-1 of each item."""
+        """Draw one annotator per item by activity, from places first .. stop-1."""
         first = self.first[items]
         low, high = self.cumulative[first], self.cumulative[stop]
         drawn = np.searchsorted(self.cumulative, low + rng.random(len(items)) * (high - low), side="right") - 1
@@ -69,11 +69,10 @@ class _Layout:
 
 
 def draw_responses(settings: SimulationSettings, activity: FloatArray, rng: np.random.Generator) -> Responses:
-    """Draw who responds to what.
+    """Draw the responses.
 
-    A random tree first holds every component together: each item is linked to one annotator already reached, and
-    each annotator is brought in by one item. The remaining responses of an item are drawn by activity without
-    replacement.
+    A random spanning tree connects every component: each item is linked to an annotator already reached, and each
+    annotator is first reached from one item. An item's remaining responses are drawn by activity without replacement.
     """
     item_at, annotator_at = rng.permutation(settings.n_items), _reaching_order(settings, activity, rng)
     layout = _lay_out(settings, activity[annotator_at])
@@ -90,9 +89,9 @@ def draw_responses(settings: SimulationSettings, activity: FloatArray, rng: np.r
 
 
 def _reaching_order(settings: SimulationSettings, activity: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Return the annotator at each place: components at random, the active ones likely first within each.
+    """Return the annotator at each place: random components, active annotators likely first in each.
 
-    The tree can link an item only to annotators reached before it, and those should be the active ones.
+    The tree links items only to annotators already reached; those should be the active ones.
     """
     component = rng.permutation(np.repeat(np.arange(settings.n_components), settings.component_annotators))
     return np.lexsort((rng.exponential(size=len(activity)) / activity, component))
@@ -109,7 +108,7 @@ def _lay_out(settings: SimulationSettings, activity: FloatArray) -> _Layout:
 
 
 def _response_counts(settings: SimulationSettings, rng: np.random.Generator) -> IntArray:
-    """Return the number of responses to the item at each place, shape (I,)."""
+    """Return the number of responses per item, shape (I,)."""
     weights = _count_weights(settings, rng)
     bounds = np.cumsum(settings.component_items)[:-1]
     parts = zip(np.split(weights, bounds), settings.component_responses, settings.component_annotators, strict=True)
@@ -131,10 +130,9 @@ def _count_weights(settings: SimulationSettings, rng: np.random.Generator) -> Fl
 
 
 def _share_out(weights: FloatArray, total: int, most: int, rng: np.random.Generator) -> IntArray:
-    """Return whole numbers in [1, most] that sum to `total`, as nearly in proportion to `weights` as that allows.
+    """Return whole numbers in [1, most] with sum `total`, as nearly proportional to `weights` as possible.
 
-    The factor of proportion is found by bisection; systematic rounding then keeps each share within one of its
-    real value, and the sum exact.
+    Bisection finds the factor; systematic rounding keeps each number within one of its real value and the sum exact.
     """
     low, high = np.log(0.5 / weights.max()), np.log(most / weights.min())
     for _ in range(60):
@@ -150,14 +148,14 @@ def _share_out(weights: FloatArray, total: int, most: int, rng: np.random.Genera
 def _draw_tree(
     settings: SimulationSettings, layout: _Layout, counts: IntArray, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Draw a spanning tree of each component that no item has more than its count of links in."""
+    """Draw a spanning tree of each component in which no item has more links than its count."""
     component = np.repeat(np.arange(settings.n_components), settings.component_items)
     spare = np.repeat(np.arange(settings.n_items), counts - 1)
     spare_component = component[spare]
     shuffled = np.lexsort((rng.random(len(spare)), spare_component))
     n_spare = np.bincount(spare_component, minlength=settings.n_components)
     rank = np.arange(len(spare)) - np.repeat(np.cumsum(n_spare) - n_spare, n_spare)
-    # Each component's first annotator is there from the start; the others come in by these items, in order.
+    # Each component starts with its first annotator; the others are reached from these items, in order.
     bringing = np.sort(spare[shuffled[rank < settings.component_annotators[spare_component] - 1]])
     brought = np.delete(np.arange(settings.n_annotators), np.unique(layout.first))
     n_brought = np.bincount(bringing, minlength=settings.n_items)
@@ -170,10 +168,10 @@ def _draw_tree(
 def _draw_rest(
     layout: _Layout, items: IntArray, annotators: IntArray, missing: IntArray, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Draw `missing` further annotators for each item, none twice, by activity without replacement.
+    """Draw `missing` further annotators per item, by activity without replacement.
 
-    Drawing with replacement and redrawing what an item already has is the same as drawing without replacement,
-    and takes few rounds unless an item needs nearly all annotators.
+    This draws with replacement and redraws repeats, which gives the same distribution and takes few rounds unless an
+    item needs nearly all annotators.
     """
     n_annotators = np.int64(len(layout.activity))
     missing = missing.copy()
@@ -195,13 +193,13 @@ def _draw_rest(
 
 
 def _first_seen(taken: IntArray, candidates: IntArray) -> IntArray:
-    """Return the candidates that are not taken, each once."""
+    """Return the distinct candidates that are not taken."""
     _, first = np.unique(np.concatenate([taken, candidates]), return_index=True)
     return candidates[first[first >= len(taken)] - len(taken)]
 
 
 def _complete(layout: _Layout, taken: IntArray, missing: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw the rest item by item among the annotators left: the smallest of exponentials over activities."""
+    """Draw the remaining responses item by item, by the smallest exponentials over activities."""
     n_annotators = np.int64(len(layout.activity))
     taken = np.sort(taken)
     found = [np.empty(0, dtype=np.int64)]

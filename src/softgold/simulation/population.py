@@ -1,4 +1,4 @@
-"""Items and annotators, drawn from the chosen model."""
+"""Items and annotators drawn from the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Annotators: numbers from 0, abilities c, leans d, kinds, activities relative to each other; shape (A,)."""
+    """Annotators: numbers from 0, abilities c, leans d, kinds, relative activities; each of shape (A,)."""
 
     numbers: NDArray[np.int64]
     ability: FloatArray
@@ -43,7 +43,7 @@ class Crowd:
 
 
 def draw_items(settings: SimulationSettings) -> Items:
-    """Draw the items; the share of positives is the prevalence up to rounding."""
+    """Draw the items; the share of positives equals the prevalence up to rounding."""
     rng = generator(settings, "items")
     n_positive = min(max(round(settings.prevalence * settings.n_items), 1), settings.n_items - 1)
     positive = rng.permutation(settings.n_items) < n_positive
@@ -52,7 +52,7 @@ def draw_items(settings: SimulationSettings) -> Items:
 
 
 def draw_crowd(settings: SimulationSettings) -> Crowd:
-    """Draw the annotators; they depend on the seed, and not on the issue."""
+    """Draw the annotators; they depend on the seed, not on the issue."""
     rng = generator(settings, "annotators", shared=True)
     model = settings.vote_model
     kind = _draw_kinds(settings, rng)
@@ -71,20 +71,20 @@ def _draw_kinds(settings: SimulationSettings, rng: np.random.Generator) -> NDArr
 
 
 def _draw_helpful(model: VoteModel, size: int, rng: np.random.Generator) -> FloatArray:
-    """Draw from N(mean, spread^2) above 0, by the inverse of its distribution function."""
+    """Draw from N(mean, spread^2) truncated to (0, inf), by inverting its distribution function."""
     uniform = rng.random(size)
-    if model.ability_spread == 0:
+    if model.ability_sd == 0:
         return np.full(size, float(model.ability_mean))
-    # The upper tail keeps its precision where nearly all of the normal lies above 0, and nearly none.
-    kept = ndtr(model.ability_mean / model.ability_spread)
+    # The upper tail stays precise both where nearly all of the normal is above 0 and where nearly none is.
+    kept = ndtr(model.ability_mean / model.ability_sd)
     above = -ndtri(kept * np.maximum(uniform, 1e-15))
-    return np.maximum(model.ability_mean + model.ability_spread * above, 1e-12)
+    return np.maximum(model.ability_mean + model.ability_sd * above, 1e-12)
 
 
 def _draw_activity(settings: SimulationSettings, rng: np.random.Generator) -> FloatArray:
     """Return the quantiles of a log-normal in random order.
 
-    Draws from it would change the longest tail, and with it who decides most items, from seed to seed.
+    With random draws, the busiest annotators would differ much from seed to seed.
     """
     quantiles = (np.arange(settings.n_annotators) + 0.5) / settings.n_annotators
     return rng.permutation(np.exp(settings.activity_spread * ndtri(quantiles)))

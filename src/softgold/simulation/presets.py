@@ -1,8 +1,7 @@
 """Presets: named settings.
 
-`cleanpatrick` has what the CleanPatrick paper reports of its study: sizes, prevalences and the agreement of its
-experts. All else is the default of the two-class model, the same for its three issue types: how hard the items are,
-who the annotators are, and the simulated models. `small` is invented: a study to try things on.
+`cleanpatrick` has the sizes, prevalences and expert agreement that the CleanPatrick paper reports. Everything else is
+the default of the two-class model, the same for its three issue types. `small` is an invented study to try things on.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ _CLEANPATRICK: Mapping[str, Any] = {
 
 # Prevalences: section 4.1. Expert ability: three experts who also err at the default flat rate of 1 % then agree with
 # Krippendorff's alpha 0.60, 0.91 and 0.42, as in section 3.4 (expected values here: 0.60, 0.91 and 0.42). The paper's
-# shares of wrong labels (1.3, 1.3 and 8.4 %, section 3.3) are estimates of its own model; no setting here stands for
-# them, so the crowd finds the three issue types equally hard.
+# shares of wrong labels (1.3, 1.3 and 8.4 %, section 3.3) are estimates of its own model and are not used here: the
+# three issue types are equally hard for the crowd.
 CLEANPATRICK_ISSUES: Mapping[str, Mapping[str, Any]] = {
     "off_topic": {"prevalence": 0.04, "expert_ability": 1.8},
     "near_duplicates": {"prevalence": 0.21, "expert_ability": 3.1},
     "label_errors": {"prevalence": 0.32, "expert_ability": 0.5},
 }
 
-# All numbers are choices: few enough votes to fit in a second, a few random and adversarial annotators to find, three
-# experts on a part of the items, and five models, three of which err mostly on ambiguous items.
+# All numbers are choices: few enough votes for a fast fit, some random and adversarial annotators, three experts on
+# some of the items, and five models, three of which err mostly on ambiguous items.
 _SMALL: Mapping[str, Any] = {
     "model": "two-class",
     "n_items": 2_000,
@@ -76,7 +75,7 @@ def preset_settings(
     if scale != 1:
         n_items = round(check_positive_int(n_items, "n_items") * scale)
     if "n_expert_items" in values:
-        # The preset's number is for its own size; a number that the caller gave is taken at its word.
+        # Only the preset's own number shrinks with the items; a number from the caller is kept.
         values["n_expert_items"] = min(values["n_expert_items"], n_items)
     return SimulationSettings(**{**values, **changes, "n_items": n_items})
 

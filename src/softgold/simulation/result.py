@@ -1,4 +1,4 @@
-"""What a simulation gives: the data that a study would have, and the truth that it would not."""
+"""Result of a simulation: the data of a study and the truth behind it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is known of the items and annotators of a simulation, in the order of its vote table.
+    """True items and annotators of a simulation, in the order of its vote table.
 
     Attributes:
         model: Model that the votes were drawn from.
         item_ids: Ids of the items, length I.
         label: True class z, int8, shape (I,).
-        difficulty: Signed difficulty b, shape (I,): which class the item looks like, and a small |b| is hard. In
-            `glad` its sign is the class; in `two-class` an item with the other sign is tricky.
-        pull: Pull u, shape (I,): what makes everybody say yes, able or not. 0 in `glad`.
+        difficulty: Signed difficulty b, shape (I,): its sign is the class that the item looks like; a small |b| is
+            hard. In `glad` its sign is the class; in `two-class` an item with the other sign is tricky.
+        pull: Pull u, shape (I,), which shifts all votes on the item. 0 in `glad`.
         annotator_ids: Ids of the annotators, length A.
         ability: Ability c, shape (A,): above 0 helpful, 0 chance, below 0 adversarial.
-        lean: Lean d, shape (A,): an annotator with d > 0 says yes readily. 0 in `glad`.
-        sensitivity: P(vote 1 | z = 1) of each annotator over all items that the model can draw, shape (A,).
-        specificity: P(vote 0 | z = 0), likewise.
+        lean: Lean d, shape (A,): an annotator with d > 0 tends to vote yes. 0 in `glad`.
+        sensitivity: P(vote 1 | z = 1) of each annotator over the model's items, shape (A,).
+        specificity: P(vote 0 | z = 0) of each annotator over the model's items, shape (A,).
         kind: `helpful`, `random` or `adversarial`, length A.
     """
 
@@ -52,16 +52,16 @@ class Truth:
 
     @property
     def clarity(self) -> FloatArray:
-        """How much each item looks like its class, b (2 z - 1), shape (I,); below 0 the item is tricky."""
+        """Clarity b (2 z - 1): how much each item looks like its class, shape (I,); below 0 it is tricky."""
         clarity: FloatArray = self.difficulty * (2.0 * self.label - 1.0)
         return clarity
 
     @property
     def expert_clarity(self) -> FloatArray:
-        """How much each item looks like its class to an expert, shape (I,).
+        """Clarity of each item to an expert, shape (I,).
 
-        In `glad` as much as to the crowd. In `two-class` sqrt(3) more, which is as much again as a typical item:
-        experts see through most tricky items, and are least sure of the trickiest.
+        Equal to the crowd's in `glad`, and sqrt(3), the clarity of a typical item, larger in `two-class`: experts see
+        through most tricky items.
         """
         return self.clarity + MODELS[self.model].expert_insight
 
@@ -88,12 +88,12 @@ class Simulation:
     """A simulated study.
 
     Attributes:
-        votes: The crowd's votes, sorted by item.
+        votes: Votes of the crowd, sorted by item.
         abstentions: Responses without a vote, a table `item, annotator`.
-        truth: Items and annotators as they are, in the order of `votes.item_ids` and `votes.annotator_ids`.
-        experts: The experts' labels; None if there are none.
-        scores: The models' scores in (0, 1); None if there are none.
-        settings: What it was made with.
+        truth: True items and annotators, in the order of `votes.item_ids` and `votes.annotator_ids`.
+        experts: Expert labels, or None.
+        scores: Model scores in (0, 1), or None.
+        settings: Settings of the simulation.
     """
 
     votes: VoteTable
@@ -104,9 +104,9 @@ class Simulation:
     settings: SimulationSettings
 
     def tables(self, decimals: int = 6) -> dict[str, pd.DataFrame]:
-        """Return the tables that stand for this study in files, by name, real numbers rounded.
+        """Return the tables to write to files, by name, with real numbers rounded.
 
-        `votes` has an empty vote for each abstention. `experts` and `scores` are there if the study has them.
+        `votes` has an empty vote for each abstention. `experts` and `scores` are present if the study has them.
 
         >>> from softgold.simulation import simulate
         >>> sorted(simulate(n_items=50, n_annotators=10, votes_per_item=5).tables())

@@ -1,4 +1,4 @@
-"""What a simulated study is made of, checked once."""
+"""Settings of a simulated study, with their checks."""
 
 from __future__ import annotations
 
@@ -24,44 +24,40 @@ MOST_VOTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class SimulationSettings:
-    """All settings of `simulate`.
+    """Settings of `simulate`.
 
-    Some settings belong to one model only, and are refused with the other. What is None, and belongs to the model, is
-    set to the model's own default (`TwoClassModel`, `GladModel`).
+    Settings of one model raise with the other. None stands for the model's default (`TwoClassModel`, `GladModel`).
 
     Attributes:
-        model: `two-class` (class, appearance, pull and lean) or `glad` (the published model: the sign of b is the
-            class).
+        model: `two-class` (class, appearance, pull, lean) or `glad` (published model: the class is the sign of b).
         n_items: Number of items I, at least 2.
-        n_annotators: Number of annotators A. Every one of them votes at least once.
-        prevalence: Share of positive items; met up to rounding, with at least one item of each class.
+        n_annotators: Number of annotators A; each votes at least once.
+        prevalence: Share of positive items, exact up to rounding; each class has at least one item.
         tricky_spread: Two-class only: standard deviation of b within a class, in units of its mean; default 0.8.
-            Phi(-1 / tricky_spread) of the items look like the other class; 0 for none.
-        pull_scale: Two-class only: standard deviation of the pull u, which moves all votes on an item; default 0.6.
-        difficulty_scale: Glad only: |b| is half-normal with this scale, default 3. Small is hard.
-        positive_ease: Glad only: |b| of positive items is this many times larger, default 1. Above 1 the positives
-            are conspicuous and it is negatives that look doubtful, so that labels cut at p = 0.5 flag too many items.
-        ability_mean: Mean of the normal that helpful annotators' abilities c are drawn from, kept above 0; default 1.
-        ability_spread: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
-        lean_mean: Two-class only: mean of the annotators' leans d, default 0. Above 0 they say yes readily.
-        lean_spread: Two-class only: standard deviation of the leans, default 0.5.
-        adversarial_share: Share of annotators whose ability has its sign flipped, so that c < 0.
-        random_share: Share of annotators with c = 0, whose votes do not depend on b: with glad they toss a coin.
-        votes_per_item: Mean number of responses (votes and abstentions) per item; the total is met up to rounding.
-        vote_distribution: `fixed` (as equal as the mean allows), `poisson` (1 + Poisson), or `long_tail`
-            (log-normal, a few items with one response and a few with twenty times the usual number).
-        activity_spread: Standard deviation of the logarithm of annotators' activity; 0 makes all equally active.
-        n_components: Number of connected components of the vote graph, met exactly.
-        abstention_rate: Share of the responses that are abstentions.
+            A share Phi(-1 / tricky_spread) of the items looks like the other class; 0 for none.
+        pull_sd: Two-class only: standard deviation of the pull u, which shifts all votes on an item; default 0.6.
+        difficulty_scale: Glad only: scale of the half-normal |b|, default 3; a small scale makes hard items.
+        positive_ease: Glad only: factor on |b| of positive items, default 1. Above 1, positives are clear and
+            negatives doubtful, so that labels cut at p = 0.5 flag too many items.
+        ability_mean: Mean of the normal of helpful annotators' abilities c, truncated to c > 0; default 1.
+        ability_sd: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
+        lean_mean: Two-class only: mean of the leans d, default 0; above 0, annotators tend to vote yes.
+        lean_sd: Two-class only: standard deviation of the leans, default 0.5.
+        adversarial_share: Share of annotators with c < 0 (the sign of their ability is flipped).
+        random_share: Share of annotators with c = 0, whose votes do not depend on b.
+        votes_per_item: Mean number of responses (votes and abstentions) per item; the total is exact up to rounding.
+        vote_distribution: `fixed` (as equal as possible), `poisson` (1 + Poisson) or `long_tail` (log-normal, with a
+            few items of one response and a few of about twenty times the usual number).
+        activity_spread: Standard deviation of the log of annotators' activity; 0 makes all equally active.
+        n_components: Exact number of connected components of the vote graph.
+        abstention_rate: Share of responses that are abstentions.
         expert_errors: Flat error rate of each expert; empty for no experts.
-        expert_ability: How sharply experts see the items: the ability k in their chance of an error (see
-            `expert_error`); None for flat errors only.
-        n_expert_items: Items that the experts see, drawn at random; None for all.
+        expert_ability: Ability k of the experts in `expert_error`; None for flat errors only.
+        n_expert_items: Number of items labelled by the experts, drawn at random; None for all.
         model_aurocs: AUROC against the true class of each simulated model, in [0.5, 1); empty for no models.
-        model_ambiguity: For each model, how far its errors keep to ambiguous items (see `model_scores`): 0 not at
-            all, 1 fully.
-        issue: Name of the question that is asked of the items. Simulations with one seed and several issues share
-            their annotators (ids, abilities, leans, activity) and nothing else.
+        model_ambiguity: Share in [0, 1] by which each model's errors concentrate on ambiguous items (`model_scores`).
+        issue: Name of the question. Simulations with equal seeds and different issues share only their annotators
+            (ids, abilities, leans, activity).
         seed: Seed of all random numbers.
     """
 
@@ -70,13 +66,13 @@ class SimulationSettings:
     n_annotators: int = 100
     prevalence: float = 0.3
     tricky_spread: float | None = None
-    pull_scale: float | None = None
+    pull_sd: float | None = None
     difficulty_scale: float | None = None
     positive_ease: float | None = None
     ability_mean: float | None = None
-    ability_spread: float | None = None
+    ability_sd: float | None = None
     lean_mean: float | None = None
-    lean_spread: float | None = None
+    lean_sd: float | None = None
     adversarial_share: float = 0.0
     random_share: float = 0.0
     votes_per_item: float = 10.0
@@ -106,34 +102,34 @@ class SimulationSettings:
 
     @property
     def vote_model(self) -> VoteModel:
-        """The model with its own settings."""
+        """The vote model with its settings."""
         given = {name: getattr(self, name) for name in _own_settings(self.model)}
         return MODELS[self.model](**{name: value for name, value in given.items() if value is not None})
 
     @property
     def component_items(self) -> IntArray:
-        """Items in each component, as equal as can be, shape (K,)."""
+        """Items per component, as equal as possible, shape (K,)."""
         return _even_sizes(self.n_items, self.n_components)
 
     @property
     def component_annotators(self) -> IntArray:
-        """Annotators in each component, shape (K,)."""
+        """Annotators per component, shape (K,)."""
         return _even_sizes(self.n_annotators, self.n_components)
 
     @property
     def component_responses(self) -> IntArray:
-        """Responses in each component, shape (K,)."""
+        """Responses per component, shape (K,)."""
         responses: IntArray = np.rint(self.votes_per_item * self.component_items).astype(np.int64)
         return responses
 
     @property
     def component_links(self) -> IntArray:
-        """Votes that hold each component together: a tree over its items and annotators; shape (K,)."""
+        """Votes of a spanning tree of each component, shape (K,)."""
         return self.component_items + self.component_annotators - 1
 
     @property
     def n_abstentions(self) -> int:
-        """Responses that are abstentions."""
+        """Number of abstentions."""
         return round(self.abstention_rate * int(self.component_responses.sum()))
 
 
@@ -141,14 +137,14 @@ SETTING_NAMES = tuple(field.name for field in fields(SimulationSettings))
 
 
 def generator(settings: SimulationSettings, stream: str, *, shared: bool = False) -> np.random.Generator:
-    """Return the random numbers of one part of the study.
+    """Return the random generator of one part of the study.
 
-    Each part has its own, so that asking more experts, say, does not change the votes.
+    Each part has its own, so that more experts, say, do not change the votes.
 
     Args:
-        settings: Whose seed and issue are used.
+        settings: Settings with the seed and the issue.
         stream: Name of the part.
-        shared: Whether the part is common to all issues of one seed.
+        shared: Whether all issues of one seed share this part.
     """
     name = stream if shared else f"{settings.issue}/{stream}"
     return np.random.default_rng([settings.seed, crc32(name.encode())])
@@ -167,7 +163,7 @@ def _as_tuple(values: Any, name: str) -> tuple[Any, ...]:
 
 
 def _own_settings(model: ModelName) -> tuple[str, ...]:
-    """Return the names of the settings that the model reads."""
+    """Return the names of the model's settings."""
     return tuple(field.name for field in fields(MODELS[model]))
 
 
@@ -178,8 +174,8 @@ def _check_model(settings: SimulationSettings) -> None:
         for name in _own_settings(other):
             if name not in own and getattr(settings, name) is not None:
                 raise UsageError(
-                    f"{name} belongs to the model {other!r}, and the model is {settings.model!r}; "
-                    f"leave {name} out or choose the model {other!r}"
+                    f"{name} is a setting of the model {other!r}, but the model is {settings.model!r}; "
+                    f"leave {name} out or use the model {other!r}"
                 )
 
 
@@ -190,7 +186,7 @@ def _check_population(settings: SimulationSettings) -> None:
     check_in_range(settings.prevalence, 0, 1, "prevalence", ends="open")
     shares = [check_in_range(getattr(settings, name), 0, 1, name) for name in ("adversarial_share", "random_share")]
     if sum(shares) > 1:
-        raise UsageError(f"adversarial_share and random_share must not sum above 1, got {shares[0]} + {shares[1]}")
+        raise UsageError(f"adversarial_share + random_share must be at most 1, got {shares[0]} + {shares[1]}")
 
 
 def _check_votes(settings: SimulationSettings) -> None:
@@ -201,7 +197,7 @@ def _check_votes(settings: SimulationSettings) -> None:
     smaller = min(settings.n_items, settings.n_annotators)
     if components > smaller:
         raise UsageError(
-            f"n_components must be at most {smaller}, since each needs an item and an annotator, got {components}"
+            f"n_components must be at most {smaller}, because each needs an item and an annotator; got {components}"
         )
     check_in_range(settings.votes_per_item, 1, LARGEST, "votes_per_item")
     if settings.votes_per_item * settings.n_items > MOST_VOTES:
@@ -221,14 +217,14 @@ def _check_connected(settings: SimulationSettings) -> None:
     if responses[worst] < links[worst]:
         raise UsageError(
             f"{responses[worst]} votes are too few to link {settings.component_items[worst]} items and "
-            f"{settings.component_annotators[worst]} annotators in one component, which takes {links[worst]}; "
+            f"{settings.component_annotators[worst]} annotators in one component, which needs {links[worst]}; "
             "raise votes_per_item or n_components, or lower n_annotators"
         )
     kept = responses.sum() - settings.n_abstentions
     if kept < links.sum():
         raise UsageError(
             f"abstention_rate {settings.abstention_rate} leaves {kept} votes, and {links.sum()} are needed so that "
-            "every component hangs together; lower it or raise votes_per_item"
+            "every component stays connected; lower it or raise votes_per_item"
         )
 
 
@@ -251,6 +247,6 @@ def _check_models(settings: SimulationSettings) -> None:
         )
     for auroc in settings.model_aurocs:
         if check_in_range(auroc, 0.5, 1, "each of model_aurocs") == 1:
-            raise UsageError("each of model_aurocs must be below 1, got 1; a model without errors is the truth itself")
+            raise UsageError("each of model_aurocs must be below 1, got 1")
     for share in settings.model_ambiguity:
         check_in_range(share, 0, 1, "each of model_ambiguity")

@@ -1,4 +1,4 @@
-"""Votes, experts' labels and models' scores with a known truth."""
+"""Simulation of votes, expert labels and model scores with a known truth."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = ["simulate", "simulate_cleanpatrick"]
 def simulate(
     preset: Preset | None = None, *, issue: str | None = None, scale: float = 1.0, **settings: Any
 ) -> Simulation:
-    """Draw a study whose truth is known.
+    """Simulate a study with a known truth.
 
     Annotator a votes 1 on item i with probability sigmoid(c_a b_i + d_a + u_i): c is the ability (above 0 helpful, 0
-    chance, below 0 adversarial), d the lean (above 0 says yes readily), b what the item looks like, and u the pull
-    that moves everybody's vote. In the default model `two-class` an item's class z comes first and b is drawn around
-    +sqrt(3) or -sqrt(3), so that some items look like the other class. In `glad` (CleanPatrick, section 3.3) the sign
-    of b is the class, and d = u = 0. Time and memory grow with the number of votes.
+    chance, below 0 adversarial), d the lean (above 0 tends to vote yes), b the appearance of the item, and u the pull
+    that shifts all votes on it. In the default model `two-class`, b is drawn around +sqrt(3) or -sqrt(3), depending on
+    the class z, so that some items look like the other class. In `glad` (CleanPatrick, section 3.3) the class is the
+    sign of b, and d = u = 0. Time and memory are linear in the number of votes.
 
     Args:
-        preset: `small` (an invented study of 2,000 items with all kinds of annotators) or `cleanpatrick` (the sizes,
-            prevalences and expert agreement of the CleanPatrick study, otherwise the defaults; one of its three
-            issue types per call). None for the defaults of `SimulationSettings`.
-        issue: For `cleanpatrick`: `off_topic`, `near_duplicates` (if None) or `label_errors`. Otherwise any name;
-            simulations with the same seed and different issues share their annotators.
-        scale: Multiplies the number of items, and with it that of votes; the number of annotators stays.
-        **settings: Anything in `SimulationSettings`, in place of what the preset says; `seed` among them.
+        preset: `small` (an invented study of 2,000 items with all kinds of annotators), `cleanpatrick` (sizes,
+            prevalences and expert agreement of the CleanPatrick study; one of three issue types per call), or None
+            for the defaults of `SimulationSettings`.
+        issue: For `cleanpatrick`: `off_topic`, `near_duplicates` (default) or `label_errors`. Otherwise any name;
+            simulations with equal seeds and different issues share their annotators.
+        scale: Factor on the numbers of items and votes; the number of annotators stays.
+        **settings: Fields of `SimulationSettings` that replace those of the preset, `seed` included.
 
     Returns:
-        The votes, the truth behind them, the experts' labels and the models' scores.
+        Votes, truth, expert labels and model scores.
 
     Example:
         >>> study = simulate(n_items=500, n_annotators=30, prevalence=0.2, seed=7)
@@ -75,7 +75,7 @@ def simulate(
 
 
 def simulate_cleanpatrick(*, scale: float = 1.0, **settings: Any) -> dict[str, Simulation]:
-    """Draw all three issue types of the preset `cleanpatrick`, by name; they share their annotators.
+    """Simulate the three issue types of the preset `cleanpatrick`, by name; they share their annotators.
 
     Args:
         scale: As in `simulate`.
@@ -117,7 +117,7 @@ def _abstentions(settings: SimulationSettings, responses: Responses) -> pd.DataF
 
 
 def _ids(letter: str, numbers: range | NDArray[Any], total: int) -> pd.Index[str]:
-    """Return ids that sort as text the way their numbers do: i0001, i0002, ..."""
+    """Return ids with leading zeros, so that they sort like numbers: i0001, i0002, ..."""
     digits = len(str(total))
     return pd.Index([f"{letter}{number + 1:0{digits}d}" for number in numbers], dtype="str")
 

@@ -1,7 +1,7 @@
-"""The two models that votes can be drawn from: `two-class`, and `glad` as published.
+"""Vote models: `two-class` and `glad`.
 
 In both, annotator a votes 1 on item i with probability sigmoid(c_a b_i + d_a + u_i): ability times appearance, plus
-lean, plus pull. They differ in how an item's class, its appearance b and its pull u belong together.
+lean, plus pull. They differ in how appearance b and pull u depend on the item's class.
 """
 
 from __future__ import annotations
@@ -27,41 +27,39 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 ModelName = Literal["two-class", "glad"]
 
-# Far beyond any use, and small enough that products of two such numbers stay finite.
+# Far larger than needed; products of two such numbers stay finite.
 LARGEST = 1e6
 
-# m: b of a typical positive item in the two-class model; that of a typical negative one is -m.
+# m: b of a typical positive item in the two-class model; -m for a typical negative one.
 TYPICAL = math.sqrt(3.0)
 
-# A Normal has less than 1e-16 of its weight beyond this many standard deviations.
+# A normal has less than 1e-16 of its mass beyond this many standard deviations.
 NORMAL_END = 8.5
 
 
 @dataclass(frozen=True)
 class VoteModel(ABC):
-    """What the simulator asks of a model.
+    """Interface of a vote model.
 
     Attributes:
-        ability_mean: Mean of the Normal that helpful annotators' abilities are drawn from, kept above 0.
-        ability_spread: Standard deviation of that Normal.
-        expert_insight: How much more each item looks like its class to an expert than to the crowd.
+        ability_mean: Mean of the normal of helpful annotators' abilities, truncated to positive values.
+        ability_sd: Standard deviation of that normal.
+        expert_insight: How much clearer each item is to an expert than to the crowd.
     """
 
     ability_mean: float = 1.0
-    ability_spread: float = 1.0
+    ability_sd: float = 1.0
     expert_insight: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("ability_mean", "ability_spread"):
+        for name in ("ability_mean", "ability_sd"):
             check_in_range(getattr(self, name), 0, LARGEST, name)
-        if self.ability_mean == self.ability_spread == 0:
-            raise UsageError(
-                "ability_mean and ability_spread must not both be 0; use random_share for random annotators"
-            )
+        if self.ability_mean == self.ability_sd == 0:
+            raise UsageError("ability_mean and ability_sd must not both be 0; use random_share for random annotators")
 
     @abstractmethod
     def draw_items(self, positive: BoolArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw b and the pull u of items whose class is given, each of shape (I,)."""
+        """Draw b and the pull u of items with known class, each of shape (I,)."""
 
     @abstractmethod
     def draw_leans(self, size: int, rng: np.random.Generator) -> FloatArray:
@@ -69,65 +67,65 @@ class VoteModel(ABC):
 
     @abstractmethod
     def yes_rate(self, ability: FloatArray, lean: FloatArray, *, positive: bool) -> FloatArray:
-        """Return P(vote 1 | class) of each annotator over all items of the class, shape (A,).
+        """Return P(vote 1 | class) of each annotator, averaged over the items of the class, shape (A,).
 
-        The integral over b and u is computed numerically, to about 1e-8.
+        The integral over b and u is numerical, with an error of about 1e-8.
         """
 
 
 @dataclass(frozen=True)
 class TwoClassModel(VoteModel):
-    """An item's class is not the sign of b: b | z ~ N(+m or -m, (rho m)^2) with m = sqrt(3).
+    """Two-class model: b | z ~ N(+m or -m, (rho m)^2) with m = sqrt(3).
 
-    An item whose b has the sign of the other class is tricky: the better annotators can tell, the more surely they
-    are wrong. The share of such items is Phi(-1 / rho), 11 % at rho = 0.8. The defaults of the annotators (abilities
-    N(1, 0.7^2), leans N(0, 0.5^2)) are choices within the range that real tables show.
+    An item whose b has the sign of the other class is tricky: able annotators are more likely to be wrong on it. The
+    share of tricky items is Phi(-1 / rho), 11 % at rho = 0.8. The defaults of the annotators (abilities N(1, 0.7^2),
+    leans N(0, 0.5^2)) lie within the range of real vote tables.
 
     Attributes:
         tricky_spread: rho, the standard deviation of b within a class in units of m; 0 for no tricky items.
-        pull_scale: Standard deviation of the pull u, which moves everybody's vote on an item, able or not.
-        lean_mean: Mean of the leans d; an annotator with d > 0 says yes readily.
-        lean_spread: Standard deviation of the leans.
+        pull_sd: Standard deviation of the pull u, which shifts all votes on an item.
+        lean_mean: Mean of the leans d; an annotator with d > 0 tends to vote yes.
+        lean_sd: Standard deviation of the leans.
     """
 
-    ability_spread: float = 0.7
+    ability_sd: float = 0.7
     tricky_spread: float = 0.8
-    pull_scale: float = 0.6
+    pull_sd: float = 0.6
     lean_mean: float = 0.0
-    lean_spread: float = 0.5
+    lean_sd: float = 0.5
     expert_insight: ClassVar[float] = TYPICAL
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tricky_spread", "pull_scale", "lean_spread"):
+        for name in ("tricky_spread", "pull_sd", "lean_sd"):
             check_in_range(getattr(self, name), 0, LARGEST, name)
         check_in_range(self.lean_mean, -LARGEST, LARGEST, "lean_mean")
 
     def draw_items(self, positive: BoolArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw b around the class's m or -m, and the pulls."""
+        """Draw b around m or -m, and the pulls."""
         centre = np.where(positive, TYPICAL, -TYPICAL)
         difficulty = centre + self.tricky_spread * TYPICAL * rng.standard_normal(len(positive))
-        return difficulty, self.pull_scale * rng.standard_normal(len(positive))
+        return difficulty, self.pull_sd * rng.standard_normal(len(positive))
 
     def draw_leans(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw Normal leans."""
-        return self.lean_mean + self.lean_spread * rng.standard_normal(size)
+        """Draw normal leans."""
+        return self.lean_mean + self.lean_sd * rng.standard_normal(size)
 
     def yes_rate(self, ability: FloatArray, lean: FloatArray, *, positive: bool) -> FloatArray:
-        """Return E sigmoid(c b + d + u): given the class, c b + d + u is Normal."""
+        """Return E sigmoid(c b + d + u), where c b + d + u is normal given the class."""
         mean = ability * (TYPICAL if positive else -TYPICAL) + lean
-        spread = np.hypot(ability * self.tricky_spread * TYPICAL, self.pull_scale)
+        spread = np.hypot(ability * self.tricky_spread * TYPICAL, self.pull_sd)
         return _mean_chance(mean, spread, start=-NORMAL_END)
 
 
 @dataclass(frozen=True)
 class GladModel(VoteModel):
-    """The published model (CleanPatrick, section 3.3): the sign of b is the class, and no annotator leans.
+    """Published model (CleanPatrick, section 3.3): the class is the sign of b, and all leans are 0.
 
     Attributes:
-        difficulty_scale: |b| is half-normal with this scale; small is hard.
-        positive_ease: |b| of positive items is this many times larger. Above 1 the positives are conspicuous and
-            it is negatives that look doubtful, so that labels cut at p = 0.5 flag too many items.
+        difficulty_scale: Scale of the half-normal |b|; a small scale makes hard items.
+        positive_ease: Factor on |b| of positive items. Above 1, positives are clear and negatives doubtful, so that
+            labels cut at p = 0.5 flag too many items.
     """
 
     difficulty_scale: float = 3.0
@@ -139,14 +137,14 @@ class GladModel(VoteModel):
             check_in_range(getattr(self, name), 0, LARGEST, name, ends="open")
 
     def draw_items(self, positive: BoolArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw b on the side of its class; the pulls are 0."""
+        """Draw b with the sign of its class; the pulls are 0."""
         side = np.where(positive, self.positive_ease, -1.0)
-        # A normal draw may be 0 in principle, which would be neither class.
+        # b = 0 would be neither class.
         size = np.maximum(np.abs(rng.standard_normal(len(positive))), 1e-12)
         return side * self.difficulty_scale * size, np.zeros(len(positive))
 
     def draw_leans(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Return zeros: nobody leans."""
+        """Return zeros."""
         return np.zeros(size)
 
     def yes_rate(self, ability: FloatArray, lean: FloatArray, *, positive: bool) -> FloatArray:
@@ -159,7 +157,7 @@ MODELS: Mapping[ModelName, type[VoteModel]] = MappingProxyType({"two-class": Two
 
 
 def _mean_chance(mean: FloatArray, spread: FloatArray, *, start: float) -> FloatArray:
-    """Return the mean of sigmoid(mean + spread x) over a standard Normal x above `start`, shape (A,)."""
+    """Return the mean of sigmoid(mean + spread x) over a standard normal x above `start`, shape (A,)."""
     above = ndtr(-start)
 
     def weighted(x: float) -> FloatArray:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from softgold.tables.ids import restore_ids
 from softgold.tables.votes import VoteTable
 
 __all__ = ["COLUMNS", "Aggregator", "DifficultySummary", "SoftLabels", "binary_entropy"]
@@ -112,11 +113,14 @@ class SoftLabels:
         return np.minimum(self.p, 1 - self.p)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table to export: `COLUMNS`, and `label` if there is one."""
+        """Return the table to export: `COLUMNS`, and `label` if there is one.
+
+        Item ids that were whole numbers in a frame are whole numbers again, so that tables can be merged by item.
+        """
         missing = np.full(len(self), np.nan)
         b = self.difficulty or DifficultySummary(missing, missing, missing, missing)
         columns = {
-            "item": self.item_ids,
+            "item": restore_ids(self.item_ids),
             "p": self.p,
             "expected_vote": self.expected_vote,
             "b_mean": b.mean,

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from softgold.errors import InputError
 from softgold.tables.coded import CodedTable, FloatArray, IntArray
 from softgold.tables.description import VoteDescription, describe_votes
+from softgold.tables.ids import restore_ids
 
 __all__ = ["Components", "VoteTable"]
 
@@ -45,7 +46,7 @@ class VoteTable(CodedTable):
         item_codes: Item of each vote, shape (V,).
         annotator_codes: Annotator of each vote, shape (V,).
         votes: 0 or 1, int8, shape (V,).
-        item_ids: Ids as text, exactly as written, length I.
+        item_ids: Ids as text, exactly as written, length I; `to_frame` gives whole numbers back as such.
         annotator_ids: Ids as text, length A.
         weights: Weight of each vote, or None if all are 1. Only `duplicates="mean"` makes weights: an annotator
             who voted k times on an item has k votes of weight 1/k.
@@ -53,6 +54,7 @@ class VoteTable(CodedTable):
         abstained_items: Ids seen with abstentions only; not items of this table.
         abstained_annotators: Ids of annotators who only abstained.
         notes: What the reader decided, one sentence each.
+        origin: What an export was and had, in one sentence; empty for a plain table.
 
     Example:
         >>> table = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0], ["x", "y"], ["ann", "bob"])
@@ -70,6 +72,7 @@ class VoteTable(CodedTable):
     abstained_items: tuple[str, ...] = ()
     abstained_annotators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    origin: str = ""
 
     def __repr__(self) -> str:
         return f"VoteTable: {self.n_votes:,} votes on {self.n_items:,} items by {self.n_annotators:,} annotators"
@@ -101,6 +104,21 @@ class VoteTable(CodedTable):
         )
         table._check()
         return table
+
+    def select(self, rows: NDArray[np.bool_]) -> VoteTable:
+        """Return some of the votes, with the items and annotators that they have; shape of `rows` (V,)."""
+        items, item_codes = np.unique(self.item_codes[rows], return_inverse=True)
+        annotators, annotator_codes = np.unique(self.annotator_codes[rows], return_inverse=True)
+        return VoteTable.from_codes(
+            item_codes,
+            annotator_codes,
+            self.votes[rows],
+            self.item_ids[items],
+            self.annotator_ids[annotators],
+            weights=None if self.weights is None else self.weights[rows],
+            notes=self.notes,
+            origin=self.origin,
+        )
 
     def _check(self) -> None:
         lengths = {len(self.item_codes), len(self.annotator_codes), len(self.votes)}
@@ -206,8 +224,8 @@ class VoteTable(CodedTable):
         """Return the long table `item, annotator, vote`, in the order of the source."""
         return pd.DataFrame(
             {
-                "item": self.item_ids.take(self.item_codes),
-                "annotator": self.annotator_ids.take(self.annotator_codes),
+                "item": restore_ids(self.item_ids).take(self.item_codes),
+                "annotator": restore_ids(self.annotator_ids).take(self.annotator_codes),
                 "vote": self.votes,
             }
         )

@@ -13,7 +13,7 @@ from softgold.errors import InputError, UsageError
 from softgold.imaging.detection.agreement import IOU_THRESHOLDS, detection_alpha
 from softgold.imaging.detection.boxes import DetectionTable, box_iou, find_overlaps
 from softgold.imaging.detection.convergence import ConvergenceSettings, label_convergence
-from softgold.imaging.detection.lines import PUBLISHED_LINE, alpha_to_map, fit_line
+from softgold.imaging.detection.lines import PUBLISHED_LINE, Line, alpha_to_map, fit_line
 from softgold.imaging.detection.ordered import RECALLS, recalls_reached
 from softgold.imaging.detection.precision import match_pairs, modified_map
 from softgold.imaging.detection.subsets import draw_subsets, normal_interval, subset_interval, subset_size
@@ -337,11 +337,40 @@ class TestLabelConvergence:
         assert (row["rater_a"], row["rater_b"]) == ("A", "C")
         assert row["map"] == pytest.approx(modified_map(pair).map)
         assert row["alpha"] == pytest.approx(detection_alpha(pair).alpha)
-        assert "3 pairs of raters" in result.sentence
+        assert result.refitted.line.r2 > 0.5
+        assert result.bound.basis == "refitted line"
+        assert "3 pairs of raters, 30 points, R^2 " in result.sentence
         # Lines of pairs are applied at the pairs' level of alpha, which is below that of all raters together.
         level = result.alpha_interval.mean + result.pairs["alpha"].mean() - result.alpha
         assert level < result.alpha_interval.mean
         assert result.published.raw.mean == pytest.approx(0.836 * level + 0.197)
+
+    def test_a_line_that_few_points_determine_is_not_the_headline(self):
+        one = random_study(1, n_images=30, jitter=1.5)
+        images = {i: {**one[i], "C": one[i]["A"][:3]} for i in one}
+        table = DetectionTable.from_boxes(images)
+        result = label_convergence(table, [0.4], ConvergenceSettings(n_subsets=50))
+        assert result.refitted.line.n_points == 3
+        assert result.bound.basis == "published line"
+        measured = 100 * result.pairs["map"]
+        assert f"Measured directly, raters reach {measured.mean():.1f} mAP" in result.sentence
+        assert f"from {measured.min():.1f} to {measured.max():.1f}" in result.sentence
+        assert f"the published line infers {100 * result.published.clipped.mean:.1f} mAP" in result.sentence
+        assert result.upper_bound == result.published.clipped.full_normal[1]
+        assert result.to_dict()["basis"] == "published line"
+
+    @pytest.mark.parametrize(
+        ("line", "determined"),
+        [
+            (Line(0.8, 0.2, 0.8, 0.64, 10), True),
+            (Line(0.8, 0.2, 0.8, 0.64, 9), False),
+            (Line(0.8, 0.2, 0.7, 0.49, 100), False),
+            (Line(-0.8, 0.2, -0.9, 0.81, 100), False),
+            (Line(0.8, 0.2, float("nan"), float("nan"), 100), False),
+        ],
+    )
+    def test_what_determines_a_line(self, line, determined):
+        assert line.is_determined is determined
 
     def test_pooled_alpha_on_subsets(self):
         table = DetectionTable.from_boxes(random_study(5, n_images=20))

@@ -11,7 +11,7 @@ from softgold.errors import DataWarning, InputError, UsageError
 from softgold.imaging.detection.agreement import detection_alpha
 from softgold.imaging.detection.boxes import DetectionTable, find_overlaps
 from softgold.imaging.detection.files import read_detections
-from softgold.imaging.detection.masks import mask_area, to_rle
+from softgold.imaging.detection.masks import decode_counts, mask_area, to_rle
 from softgold.imaging.detection.precision import modified_map
 from softgold.imaging.detection.variation import variation_types
 
@@ -246,12 +246,51 @@ class TestMasks:
             ([[0, 0, 5, 0, 5, None]], "three or more points"),
             ({"size": [10, 10], "counts": [100]}, "like its image"),
             ({"size": [40, 40], "counts": [5, 5]}, "add up to 1600"),
-            ({"size": [40, 40], "counts": "0000000000ooo"}, "do not fit the image"),
+            ({"size": [40, 40], "counts": "0000000000ooo"}, "add up to 1600"),
+            ({"size": [40, 40], "counts": "~~~~~~~~"}, "add up to 1600"),
+            ({"size": [40, 40], "counts": "\ud800"}, "add up to 1600"),
+            ({"size": [40, 40], "counts": "o" * 10_000}, "add up to 1600"),
+            ({"size": 40, "counts": [1600]}, "like its image"),
+            ([[2147483648, 0, 2147483648, 2147483648, 0, 2147483648]], "far outside"),
+            ([[0, 0, 1e300, 1e300, 0, 1e300]], "far outside"),
+            ([[0, 0, 10**400, 0, 5, 5]], "three or more points"),
+            ([[0, 0, True, 0, 5, 5]], "three or more points"),
+            ([[-400, -400, 400, 400] * 10_000], "outline"),
         ],
     )
     def test_bad_masks(self, tmp_path, mask, message):
         with pytest.raises(InputError, match=message):
             self.study(tmp_path, [("a", 0, mask), ("b", 0, mask)])
+
+    @pytest.mark.parametrize("side", [1e20, 10**400, 0, -5, 2.5, float("nan"), True, "40", None])
+    def test_image_sizes_that_no_mask_has(self, tmp_path, side):
+        data = coco()
+        for image in data["images"]:
+            image |= {"height": side, "width": 40}
+        with pytest.raises(InputError, match="'height' of the image"):
+            read_detections(write(tmp_path, data), masks=True)
+
+    def test_numbers_of_thousands_of_digits(self, tmp_path):
+        path = tmp_path / "boxes.json"
+        path.write_text(json.dumps(coco()).replace('"id": ', '"id": 1' + "0" * 5000, 1))
+        with pytest.raises(InputError, match="not JSON that can be read"):
+            read_detections(path)
+        data = coco()
+        data["annotations"][0]["bbox"][0] = 10**400
+        with pytest.raises(InputError, match="too large"):
+            read_detections(write(tmp_path, data))
+
+    def test_compressed_run_lengths_are_those_of_pycocotools(self):
+        from pycocotools import mask as reference
+
+        random = np.random.default_rng(0)
+        for _ in range(200):
+            height, width = random.integers(1, 60, 2)
+            drawn = np.asfortranarray(random.random((height, width)) < random.random(), dtype=np.uint8)
+            flat = drawn.ravel(order="F")
+            ends = np.flatnonzero(np.diff(flat, prepend=0)).tolist()
+            expected = np.diff([0, *ends, flat.size]).tolist()
+            assert decode_counts(reference.encode(drawn)["counts"]) == expected
 
     def test_masks_that_are_not_there(self, tmp_path):
         with pytest.raises(InputError, match="no 'segmentation'"):

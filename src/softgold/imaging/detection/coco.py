@@ -24,6 +24,8 @@ Entry = Mapping[str, Any]
 RATER_KEYS = tuple(
     f"{name}{end}" for name in ("annotator", "rater", "worker", "user", "subject") for end in ("", "_id")
 )
+# Run lengths are counted in 32 bits.
+MOST_PIXELS = 2**31 - 1
 LOOKED_KEYS = ("raters", "rater_list", "annotators", "annotator_list")
 
 
@@ -69,8 +71,8 @@ def _load(path: Path) -> Mapping[str, Any]:
         data = json.loads(text)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or an integer of thousands of digits
+        raise InputError(f"{path} is not JSON that can be read: {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"{path} is not COCO JSON: it must be an object with 'images' and 'annotations'")
     return data
@@ -133,7 +135,10 @@ def _boxes(entries: Sequence[Entry], where: Sequence[str]) -> FloatArray:
         numbers = isinstance(box, list) and all(isinstance(side, int | float) for side in box)
         if not numbers or len(box or ()) != 4:
             raise InputError(f"{where[row]}: 'bbox' must be four numbers x, y, w, h, got {box!r}")
-        boxes[row] = box
+        try:
+            boxes[row] = box
+        except OverflowError:
+            raise InputError(f"{where[row]}: 'bbox' has a number that is too large") from None
     check_boxes(boxes, lambda row: where[row])
     return boxes
 
@@ -142,12 +147,29 @@ def _mask(entry: Entry, images: Mapping[str, Entry], where: str) -> dict[str, An
     from softgold.imaging.detection.masks import to_rle
 
     image = images[_known(entry, "image_id", images, where)]
-    height, width = image.get("height"), image.get("width")
-    if not isinstance(height, int) or not isinstance(width, int) or min(height, width) < 1:
-        raise InputError(f"{where}: masks need the 'height' and 'width' of the image, got {height!r} and {width!r}")
+    height, width = (_side(image, key, where) for key in ("height", "width"))
+    if height * width > MOST_PIXELS:
+        raise InputError(
+            f"{where}: an image of {height} by {width} has more pixels than masks can have ({MOST_PIXELS:,})"
+        )
     if "segmentation" not in entry:
         raise InputError(f"{where}: there is no 'segmentation'; leave out --masks to compare boxes")
     return to_rle(entry["segmentation"], height, width, where)
+
+
+def _side(image: Entry, key: str, where: str) -> int:
+    value = image.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= MOST_PIXELS or value % 1:
+        raise InputError(f"{where}: masks need the {key!r} of the image in pixels, got {_shown(value)}")
+    return int(value)
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message: Python refuses to print integers of more than some thousand digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
 
 
 def _mask_boxes(masks: Sequence[dict[str, Any]], where: Sequence[str]) -> FloatArray:
@@ -169,4 +191,6 @@ def _who_looked(image: Entry, where: str) -> list[str]:
 
 
 def _as_number_or_text(text: str) -> tuple[int, int, str]:
-    return (0, int(text), text) if text.isdecimal() else (1, 0, text)
+    """Order numbers by size, which is length and then digits: Python reads no integers of thousands of digits."""
+    digits = text.lstrip("0")
+    return (0, len(digits), digits) if text.isascii() and text.isdecimal() else (1, 0, text)

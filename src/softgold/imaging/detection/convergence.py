@@ -17,7 +17,13 @@ from scipy import sparse
 
 from softgold.imaging.detection.agreement import IOU_THRESHOLDS, AlphaSums, DetectionAlpha, as_thresholds
 from softgold.imaging.detection.boxes import DetectionTable, find_overlaps
-from softgold.imaging.detection.convergence_result import AlphaKind, Convergence, ConvergenceSettings, InferredInterval
+from softgold.imaging.detection.convergence_result import (
+    AlphaKind,
+    Convergence,
+    ConvergenceSettings,
+    InferredInterval,
+    UpperBound,
+)
 from softgold.imaging.detection.lines import PUBLISHED_LINE, Line, alpha_to_map, fit_line
 from softgold.imaging.detection.precision import ModifiedMap, map_of_matches, match_pairs, mean_directions
 from softgold.imaging.detection.subsets import SubsetInterval, draw_subsets, subset_interval, subset_size
@@ -165,7 +171,6 @@ def _summarise(
     published = _infer(of_pairs, PUBLISHED_LINE, fraction)
     refitted = None if line is None else _infer(of_pairs, line, fraction)
     map_interval = subset_interval(subsets["map"], fraction) if "map" in subsets else None
-    basis, bound = _upper_bound(map_interval, published, refitted, len(pairs))
     return Convergence(
         settings=settings,
         n_images=table.n_images,
@@ -182,9 +187,7 @@ def _summarise(
         refitted=refitted,
         pairs=pairs,
         subsets=subsets,
-        basis=basis,
-        upper_bound=min(bound.full_normal[1], 1.0),
-        subset_upper_bound=min(bound.normal[1], 1.0),
+        bound=_upper_bound(map_interval, published, refitted),
     )
 
 
@@ -213,10 +216,11 @@ def _infer(alphas: FloatArray, line: Line, fraction: float) -> InferredInterval:
 
 
 def _upper_bound(
-    map_interval: SubsetInterval | None, published: InferredInterval, refitted: InferredInterval | None, n_pairs: int
-) -> tuple[str, SubsetInterval]:
+    map_interval: SubsetInterval | None, published: InferredInterval, refitted: InferredInterval | None
+) -> UpperBound:
+    """Choose what was measured, then a line that this data determines, then the published line."""
     if map_interval is not None:
-        return "the mAP between the two raters", map_interval
-    if refitted is not None and refitted.line.slope > 0:
-        return f"alpha by a line fitted on {n_pairs} pairs of raters", refitted.clipped
-    return "alpha by the published line", published.clipped
+        return UpperBound("two raters", map_interval)
+    if refitted is not None and refitted.line.is_determined:
+        return UpperBound("refitted line", refitted.clipped)
+    return UpperBound("published line", published.clipped)

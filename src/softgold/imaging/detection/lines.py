@@ -14,6 +14,9 @@ __all__ = ["PUBLISHED_LINE", "InferredMap", "Line", "alpha_to_map", "fit_line"]
 
 FloatArray = NDArray[np.float64]
 
+LEAST_POINTS = 10
+LEAST_R2 = 0.5
+
 
 @dataclass(frozen=True)
 class Line:
@@ -32,6 +35,11 @@ class Line:
     pearson: float
     r2: float
     n_points: int | None = None
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the line rises and its points determine it: `LEAST_POINTS` or more, R^2 of `LEAST_R2` or more."""
+        return (self.n_points or 0) >= LEAST_POINTS and self.r2 >= LEAST_R2 and self.slope > 0
 
     @property
     def reaches_one(self) -> float:

@@ -1,1 +1,5 @@
-"""Bootstrap intervals and comparisons, blockwise and in constant memory."""
+"""Bootstrap intervals and comparisons.
+
+`plans` says what is redrawn, `rankings` and `probabilities` compute metrics of many resamples at once, `engine` draws
+and evaluates, `result` summarises, and `functions` has the public calls.
+"""

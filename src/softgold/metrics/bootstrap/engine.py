@@ -1,78 +1,254 @@
 """The engine of the bootstrap: draws resamples of a plan, or enumerates them, and evaluates metrics on them.
 
-Replicates are drawn in blocks with a seed each, so that a replicate depends on the seed and its own number alone, and
-not on how many are drawn, how many are held at once, or how many threads share the work.
+Resamples are drawn in blocks with one seed each, so that a resample depends on the seed and its own number alone, and
+not on how many are drawn or on how many threads share the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
-from softgold.checks import check_choice, check_in_range, check_positive_int, check_same_length
+from softgold.checks import as_probabilities, check_choice, check_in_range, check_positive_int, check_same_length
 from softgold.errors import InputError, UsageError
-from softgold.metrics.bootstrap.replicates import Evaluator, Metric, evaluator
-from softgold.metrics.bootstrap.resamples import Draw, Plan
+from softgold.metrics.bootstrap.plans import Draw, Plan
+from softgold.metrics.bootstrap.probabilities import Predictions, ScoreSums, predictions, score_sums
+from softgold.metrics.bootstrap.rankings import RankedItems, RankingSums, rank_items, ranking_sums
 from softgold.metrics.bootstrap.result import BootstrapResult, summarise
+from softgold.metrics.ranking import auc_pr
+from softgold.metrics.reliability import average_calibration_error
+from softgold.metrics.sweep import ratio
 
-__all__ = ["Method", "Settings", "resample"]
+__all__ = [
+    "METRIC_NAMES",
+    "Method",
+    "Metric",
+    "OnResamples",
+    "Settings",
+    "check_probabilities",
+    "resample",
+    "sample_means",
+]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["auto", "sample", "enumerate"]
+OnResamples = Callable[[int], None]
 
-REPLICATES_PER_SEED = 64
-# A block of running sums should stay in the cache; a replicate that is too long for it is taken alone.
-ELEMENTS_AT_ONCE = 1 << 16
-# An enumeration is held whole: at most 80 MB an array.
+RESAMPLES_PER_SEED = 64
+# Resamples of many items are drawn and evaluated some at a time, to bound the memory (one byte per item and resample).
+MAX_ELEMENTS = 1 << 25
+# An enumeration is held whole: at most 80 MB per array.
 MAX_ENUMERATED_ELEMENTS = 10_000_000
+
+
+class Metric(Protocol):
+    """Any metric of soft labels and scores that knows weights, such as the functions of `softgold.metrics`."""
+
+    def __call__(self, p: ArrayLike, scores: ArrayLike, /, *, sample_weight: ArrayLike | None = ...) -> float:
+        """Return the value of one model."""
+        ...
+
+
+RANKING: dict[str, Callable[[RankingSums, int], FloatArray]] = {
+    "soft_auroc": lambda sums, k: sums.auroc(),
+    "soft_average_precision": lambda sums, k: sums.average_precision(),
+    "precision_at_k": lambda sums, k: sums.precision_at(k),
+    "recall_at_k": lambda sums, k: sums.recall_at(k),
+}
+PROBABILITY: dict[str, Callable[[ScoreSums], FloatArray]] = {
+    "balanced_brier": ScoreSums.balanced_brier,
+    "brier_score": ScoreSums.brier,
+    "expected_calibration_error": ScoreSums.calibration_error,
+    "log_loss": ScoreSums.log_loss,
+}
+CALLED: dict[str, Metric] = {
+    "auc_pr": auc_pr,
+    "average_calibration_error": average_calibration_error,
+}
+METRIC_NAMES = tuple(sorted([*RANKING, *PROBABILITY, *CALLED]))
+# A list with its own length: precision_at_100 is precision_at_k with k = 100.
+AT_LENGTH = re.compile(r"(precision|recall)_at_([1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True)
 class Settings:
     """How to resample, checked once; the fields are explained in `bootstrap`."""
 
-    n_replicates: int
-    level: float
-    seed: int
-    method: Method
-    workers: int
+    n_bootstrap: int
+    level: float = 0.95
+    seed: int = 0
+    method: Method = "auto"
+    workers: int = 1
 
     def __post_init__(self) -> None:
         """Check every field."""
-        check_positive_int(self.n_replicates, "n_replicates")
+        check_positive_int(self.n_bootstrap, "n_bootstrap")
         check_in_range(self.level, 0, 1, "level", ends="open")
         check_positive_int(self.seed, "seed", minimum=0)
         check_choice(self.method, ("auto", "sample", "enumerate"), "method")
         check_positive_int(self.workers, "workers")
 
 
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """A metric against one kind of label: its name, and how to get it.
+
+    `length` is that of the list for precision and recall at k, else 0; `called` has the metrics that are plain
+    functions.
+    """
+
+    labels: int
+    name: str
+    family: Literal["ranking", "probability", "called"]
+    metric: str
+    length: int
+    called: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluator:
+    """Several metrics of K models on blocks of resamples; models are sorted or prepared once, where a metric asks.
+
+    `predicted` has the models whose scores are probabilities, by number; the others have NaN for scores of
+    probabilities.
+    """
+
+    columns: tuple[FloatArray, ...]
+    requests: tuple[_Request, ...]
+    ranked: tuple[RankedItems, ...]
+    predicted: dict[int, Predictions]
+
+    def __call__(self, draw: Draw) -> FloatArray:
+        """Return the values of each resample, model and request; shape (C, K, M)."""
+        values = np.full((draw.n_resamples, len(self.columns), len(self.requests)), np.nan)
+        self._rank(draw, values)
+        self._score(draw, values)
+        for at, request in self._of("called"):
+            labels, weights = draw.rows(request.labels)
+            for model, scores in enumerate(self.columns):
+                rows = zip(labels, weights, strict=True)
+                values[:, model, at] = [request.called[0](row, scores, sample_weight=weight) for row, weight in rows]
+        return values
+
+    def _of(self, family: str) -> list[tuple[int, _Request]]:
+        return [(at, request) for at, request in enumerate(self.requests) if request.family == family]
+
+    def _rank(self, draw: Draw, values: FloatArray) -> None:
+        asked = self._of("ranking")
+        which = tuple(sorted({request.labels for _, request in asked}))
+        longest = max((request.length for _, request in asked), default=0)
+        for model, ranked in enumerate(self.ranked):
+            sums = dict(zip(which, ranking_sums(ranked, draw, which, longest), strict=True))
+            for at, request in asked:
+                values[:, model, at] = RANKING[request.metric](sums[request.labels], request.length)
+
+    def _score(self, draw: Draw, values: FloatArray) -> None:
+        asked = self._of("probability")
+        for which in sorted({request.labels for _, request in asked}):
+            of_models = score_sums(tuple(self.predicted.values()), draw, which)
+            for model, sums in zip(self.predicted, of_models, strict=True):
+                for at, request in asked:
+                    if request.labels == which:
+                        values[:, model, at] = PROBABILITY[request.metric](sums)
+
+
 def resample(
-    plan: Plan, metrics: Sequence[str | Metric], scores: FloatArray, k: int | None, settings: Settings
-) -> dict[str, BootstrapResult]:
-    """Evaluate metrics on the resamples of a plan, for scores of shape (n,) or (n, K)."""
+    plan: Plan,
+    metrics: Sequence[Sequence[str | Metric]],
+    scores: FloatArray,
+    settings: Settings,
+    *,
+    k: int | None = None,
+    on_resamples: OnResamples | None = None,
+) -> tuple[dict[str, BootstrapResult], ...]:
+    """Evaluate metrics on the resamples of a plan.
+
+    Args:
+        plan: What is redrawn.
+        metrics: For each kind of label of the plan, its metrics, by name or as functions.
+        scores: Scores of shape (n,) or (n, K). A model with scores outside [0, 1] has NaN for scores of probabilities.
+        settings: How many resamples, and how.
+        k: Length of the list for `precision_at_k` and `recall_at_k`.
+        on_resamples: Called with the number of resamples just finished; from any thread.
+
+    Returns:
+        For each kind of label, the results by the name of the metric.
+    """
     if scores.ndim not in (1, 2):
         raise InputError(f"scores must have 1 or 2 dimensions, got shape {scores.shape}")
     check_same_length(plan.n_items, scores=scores)
     if not plan.n_items:
         raise InputError("the bootstrap needs at least one item")
-    evaluate = evaluator(metrics, scores.reshape(plan.n_items, -1), k)
+    evaluate = _evaluator(metrics, scores.reshape(plan.n_items, -1), k)
+    done = on_resamples or (lambda count: None)
     if _enumerable(plan, settings):
         draw, probability = plan.enumerate()
-        replicates = _evaluate_in_pieces(draw, evaluate)
+        replicates = _evaluate_all(draw, evaluate)
+        done(settings.n_bootstrap)
     else:
-        replicates, probability = _sample(plan, evaluate, settings), None
-    estimates, shape = evaluate(plan.observed())[0], scores.shape[1:]
-    return {
-        name: summarise(
-            estimates[:, at].reshape(shape), replicates[:, :, at].reshape(-1, *shape), probability, level=settings.level
+        shape = (len(evaluate.columns), len(evaluate.requests))
+        replicates, probability = _sample(plan, evaluate, shape, settings, done), None
+    estimates, models = evaluate(plan.observed())[0], scores.shape[1:]
+    results: tuple[dict[str, BootstrapResult], ...] = tuple({} for _ in metrics)
+    for at, request in enumerate(evaluate.requests):
+        rows = replicates[:, :, at].reshape(-1, *models)
+        results[request.labels][request.name] = summarise(
+            estimates[:, at].reshape(models), rows, probability, level=settings.level
         )
-        for at, name in enumerate(evaluate.names)
-    }
+    return results
+
+
+def _evaluator(metrics: Sequence[Sequence[str | Metric]], scores: FloatArray, k: int | None) -> _Evaluator:
+    requests = tuple(_request(at, metric, k) for at, of_labels in enumerate(metrics) for metric in of_labels)
+    names = [(request.labels, request.name) for request in requests]
+    if len(set(names)) < len(names):
+        raise UsageError(f"metrics must have different names, got {', '.join(name for _, name in names)}")
+    columns = tuple(np.ascontiguousarray(column) for column in scores.T)
+    families = {request.family for request in requests}
+    return _Evaluator(
+        columns,
+        requests,
+        tuple(rank_items(column) for column in columns) if "ranking" in families else (),
+        {at: predictions(column) for at, column in enumerate(columns) if _is_probability(column)}
+        if "probability" in families
+        else {},
+    )
+
+
+def check_probabilities(metrics: Sequence[str | Metric], scores: FloatArray) -> None:
+    """Raise if a metric needs probabilities and a score is none."""
+    if any(metric in PROBABILITY for metric in metrics if isinstance(metric, str)):
+        as_probabilities(scores, "scores", ndim=None)
+
+
+def _is_probability(column: FloatArray) -> bool:
+    return bool(column.min() >= 0 and column.max() <= 1)
+
+
+def _request(labels: int, metric: str | Metric, k: int | None) -> _Request:
+    if not isinstance(metric, str):
+        name = getattr(metric, "__name__", repr(metric))
+        return _Request(labels, name, "called", name, 0, (metric,))
+    own = AT_LENGTH.fullmatch(metric)
+    if own is not None:
+        return _Request(labels, metric, "ranking", f"{own[1]}_at_k", int(own[2]), ())
+    check_choice(metric, METRIC_NAMES, "metric")
+    if metric.endswith("_at_k"):
+        if k is None:
+            raise UsageError(f"{metric} needs k, the length of the list")
+        return _Request(labels, metric, "ranking", metric, check_positive_int(k, "k"), ())
+    if metric in RANKING:
+        return _Request(labels, metric, "ranking", metric, 0, ())
+    if metric in PROBABILITY:
+        return _Request(labels, metric, "probability", metric, 0, ())
+    return _Request(labels, metric, "called", metric, 0, (CALLED[metric],))
 
 
 def _enumerable(plan: Plan, settings: Settings) -> bool:
@@ -80,39 +256,59 @@ def _enumerable(plan: Plan, settings: Settings) -> bool:
     fits = plan.n_distinct * plan.n_items <= MAX_ENUMERATED_ELEMENTS
     if settings.method == "enumerate" and not fits:
         raise UsageError("there are too many distinct resamples to enumerate them; use method='sample'")
-    few = plan.n_distinct <= settings.n_replicates
+    few = plan.n_distinct <= settings.n_bootstrap
     return settings.method == "enumerate" or (settings.method == "auto" and few and fits)
 
 
-def _evaluate_in_pieces(draw: Draw, evaluate: Evaluator) -> FloatArray:
-    rows = _rows_at_once(draw.weight.shape[1])
-    return np.concatenate([evaluate(draw.rows(start, start + rows)) for start in range(0, len(draw), rows)])
+def _evaluate_all(draw: Draw, evaluate: _Evaluator) -> FloatArray:
+    starts = range(0, draw.n_resamples, RESAMPLES_PER_SEED)
+    return np.concatenate([evaluate(draw.columns(start, start + RESAMPLES_PER_SEED)) for start in starts])
 
 
-def _sample(plan: Plan, evaluate: Evaluator, settings: Settings) -> FloatArray:
-    """Draw and evaluate the replicates, block by block; shape (B, K, M)."""
-    rows = _rows_at_once(plan.n_items)
-    replicates = np.empty((settings.n_replicates, evaluate.scores.shape[1], len(evaluate.names)))
+def sample_means(plan: Plan, values: FloatArray, settings: Settings) -> FloatArray:
+    """Return the means of per-item values of shape (n, M) on drawn resamples, shape (B, M)."""
+    infinite = np.isinf(values).astype(np.float64)
+    finite = np.where(infinite > 0, 0.0, values)
+
+    def means(draw: Draw) -> FloatArray:
+        weight = draw.weight.T.astype(np.float64)
+        # An infinite loss of weight zero is no loss.
+        found = ratio(weight @ finite, weight.sum(axis=1)[:, None])
+        return np.where(weight @ infinite > 0, np.inf, found)
+
+    return _sample(plan, means, values.shape[1:], settings, lambda count: None)
+
+
+def _sample(
+    plan: Plan,
+    evaluate: Callable[[Draw], FloatArray],
+    shape: tuple[int, ...],
+    settings: Settings,
+    done: OnResamples,
+) -> FloatArray:
+    """Draw and evaluate the resamples, block by block; shape (B, *shape)."""
+    at_once = max(1, min(RESAMPLES_PER_SEED, MAX_ELEMENTS // plan.n_items))
+    replicates = np.empty((settings.n_bootstrap, *shape))
     # The C library hands freed memory back to the system beyond a limit that follows the largest block freed so far.
-    # One large block keeps the small ones in the process, and saves a third of the time in page faults.
+    # One large block keeps the small ones in the process, and saves most of the time in page faults.
     np.empty(1 << 24, dtype=np.uint8)
 
     def fill(number: int) -> None:
         rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(number,)))
-        block = replicates[number * REPLICATES_PER_SEED : (number + 1) * REPLICATES_PER_SEED]
-        for start in range(0, len(block), rows):
-            piece = block[start : start + rows]
-            piece[:] = evaluate(plan.draw(rng, len(piece)))
+        block = replicates[number * RESAMPLES_PER_SEED : (number + 1) * RESAMPLES_PER_SEED]
+        for start in range(0, len(block), at_once):
+            piece = block[start : start + at_once]
+            # Always as many, also where fewer are wanted: the shape of a matrix product decides its rounding.
+            piece[:] = evaluate(plan.draw(rng, at_once))[: len(piece)]
+            done(len(piece))
 
-    numbers = range(-(-settings.n_replicates // REPLICATES_PER_SEED))
-    if settings.workers == 1:
-        for number in numbers:
-            fill(number)
-    else:
-        with ThreadPoolExecutor(settings.workers) as pool:
-            list(pool.map(fill, numbers))
+    numbers = range(-(-settings.n_bootstrap // RESAMPLES_PER_SEED))
+    # Blocks are shared among threads here; more threads inside of a matrix product would only get in their way.
+    with threadpool_limits(1, user_api="blas"):
+        if settings.workers == 1:
+            for number in numbers:
+                fill(number)
+        else:
+            with ThreadPoolExecutor(settings.workers) as pool:
+                list(pool.map(fill, numbers))
     return replicates
-
-
-def _rows_at_once(n_items: int) -> int:
-    return max(1, ELEMENTS_AT_ONCE // n_items)

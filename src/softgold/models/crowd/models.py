@@ -12,7 +12,18 @@ import pandas as pd
 
 from softgold.errors import UsageError
 from softgold.models.agreement import agreement_with_others
-from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray, Model, Notice, OnProgress, Progress
+from softgold.models.base import (
+    Arrays,
+    Diagnostics,
+    Fit,
+    FitState,
+    FloatArray,
+    Model,
+    Notice,
+    OnProgress,
+    Posterior,
+    Progress,
+)
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, respond
@@ -27,6 +38,7 @@ from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
 from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_items, summarise_published
 from softgold.models.crowd.svi_state import SviState
+from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
 
 __all__ = ["GLAD_MODEL", "TWO_CLASS", "CrowdModel"]
@@ -54,6 +66,10 @@ class CrowdModel(Model):
     ) -> CrowdPosterior:
         """Return the stored posterior."""
         return CrowdPosterior.from_arrays(arrays, item_ids, annotator_ids, self.name, settings.crowd_prior)
+
+    def warm_start(self, votes: VoteTable, posterior: Posterior) -> FitState | None:
+        """Return the annotators as an earlier fit of a crowd model left them."""
+        return warm_state(votes, posterior) if isinstance(posterior, CrowdPosterior) else None
 
     def state(self, arrays: Arrays) -> FitState:
         """Return the stored state."""

@@ -23,6 +23,12 @@ __all__ = ["convergence_section", "convergence_tiles"]
 
 MOST_POINTS = 300
 MOST_PAIRS = 40
+# What each basis of the upper bound is called in the tables.
+ESTIMATES = {
+    "two raters": "mAP between the raters",
+    "refitted line": "mAP by the refitted line",
+    "published line": "mAP by the published line",
+}
 
 Record = Mapping[str, Any]
 Estimate = tuple[str, float | None, Record]
@@ -57,9 +63,7 @@ def convergence_tiles(found: ConvergenceSummary) -> list[Tile]:
     kind = "masks" if record["masks"] else "boxes"
     drawn = f"{record['n_annotations']:,} {kind} of {len(record['raters']):,} raters"
     return [
-        Tile(
-            f"{100 * record['upper_bound']:.1f}", "mAP is the upper bound", "above it a model fits one rater's habits"
-        ),
+        Tile(f"{100 * record['upper_bound']:.1f}", "is the upper bound", ESTIMATES[record["basis"]]),
         Tile(real(record["alpha"]).text, "alpha between raters", "1 is full agreement, 0 is chance"),
         Tile(f"{record['n_images']:,}", "images", drawn),
     ]
@@ -67,19 +71,17 @@ def convergence_tiles(found: ConvergenceSummary) -> list[Tile]:
 
 def _estimates(record: Record) -> list[Estimate]:
     """Return name, value on the full data and intervals of what a model can reach, the best founded first."""
-    rows: list[Estimate] = [("mAP by the published line", None, record["published"]["clipped"])]
+    rows: list[Estimate] = [(ESTIMATES["published line"], None, record["published"]["clipped"])]
     if record.get("refitted") is not None:
-        rows.insert(0, ("mAP by the refitted line", None, record["refitted"]["clipped"]))
+        rows.insert(0, (ESTIMATES["refitted line"], None, record["refitted"]["clipped"]))
     if record.get("map_interval") is not None:
-        rows.insert(0, ("mAP between the raters", record["map"], record["map_interval"]))
+        rows.insert(0, (ESTIMATES["two raters"], record["map"], record["map_interval"]))
     return rows
 
 
 def _basis(record: Record) -> Estimate:
     """Return the estimate that the upper bound rests on."""
-    rows = _estimates(record)
-    # A line of this data that does not rise is passed over.
-    return rows[-1] if "published" in record["basis"] else rows[0]
+    return next(row for row in _estimates(record) if row[0] == ESTIMATES[record["basis"]])
 
 
 def _share(record: Record) -> str:
@@ -199,7 +201,7 @@ def _line_figure(record: Record, points: list[tuple[float, float]]) -> Figure:
         x_title="alpha",
         y_title="mAP",
         title=title,
-        description=f"One dot a {what}. {told}.",
+        description=f"One dot per {what}. {told}.",
     )
     table = numbers(
         ("line", "slope", "intercept", "Pearson", "R²", "points"),
@@ -217,8 +219,9 @@ def _line_figure(record: Record, points: list[tuple[float, float]]) -> Figure:
     )
     return Figure(
         title,
-        f"One dot a {what}{part}, averaged over the thresholds. The published line was fitted on three data sets; the "
-        "refitted one on this data at each threshold. Where the dots leave the published line, trust the refitted one.",
+        f"One dot per {what}{part}, averaged over the thresholds. The published line was fitted on three data sets, "
+        "the refitted one on this data at each threshold. The refitted line counts only with at least ten points "
+        "and an R² of 0.5 or more.",
         svg,
         table,
     )

@@ -29,6 +29,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+const switches = [];
 for (const section of document.querySelectorAll("main section")) {
   const panels = Array.from(section.querySelectorAll(":scope > .panel[data-name]"));
   if (panels.length < 2) continue;
@@ -40,7 +41,7 @@ for (const section of document.querySelectorAll("main section")) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = panel.dataset.name;
-    button.addEventListener("click", () => show(panel));
+    button.addEventListener("click", () => switches.forEach((choose) => choose(panel.dataset.name)));
     return button;
   });
   const show = (chosen) => panels.forEach((panel, place) => {
@@ -50,4 +51,9 @@ for (const section of document.querySelectorAll("main section")) {
   bar.append(...buttons);
   panels[0].before(bar);
   show(panels[0]);
+  // A question chosen in one section is chosen in all that have it.
+  switches.push((name) => {
+    const chosen = panels.find((panel) => panel.dataset.name === name);
+    if (chosen) show(chosen);
+  });
 }

@@ -1,0 +1,185 @@
+"""`softgold next`: which votes to buy, what they would change, and which control questions to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from softgold.cli.common import AsJson, Force, OptionalOutput, Quiet, Seed, print_json, say, write_or_print
+from softgold.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from softgold.models.base import Fit
+    from softgold.planning import Crew, Forecast
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("next")(next_votes)
+
+
+def next_votes(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
+    budget: Annotated[int | None, typer.Option("--budget", metavar="N", help="Votes to buy.")] = None,
+    output: OptionalOutput = None,
+    annotators: Annotated[
+        str | None,
+        typer.Option("--annotators", metavar="FILE", help="Who is free: annotator, and optionally capacity."),
+    ] = None,
+    explore: Annotated[float, typer.Option(help="Share of the votes to learn about newcomers.")] = 0.1,
+    max_per_item: Annotated[int, typer.Option(help="Most votes on one item in this batch.")] = 3,
+    show_forecast: Annotated[bool, typer.Option("--forecast", help="Say what further votes would change.")] = False,
+    target_error: Annotated[
+        float | None, typer.Option(metavar="E", help="Share of wrong labels to reach; implies --forecast.")
+    ] = None,
+    ambiguous: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the items to ask an expert about.")
+    ] = None,
+    controls: Annotated[
+        str | None, typer.Option(metavar="ANNOTATOR", help="Choose control questions for this annotator instead.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="Question (or class) of a run with several.")
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say which votes to buy next, and when to stop.
+
+    With --budget, writes one row per item that should get votes, or per item and annotator with --annotators. With
+    --forecast, writes the expected share of wrong labels as a function of further votes. With --controls, writes the
+    items that tell most about one annotator.
+    """
+    from softgold.output import check_target
+
+    wants_forecast = show_forecast or target_error is not None or ambiguous is not None
+    if budget is None and not wants_forecast:
+        raise UsageError("say how many votes to buy with --budget N, or ask for a forecast with --forecast")
+    if controls is not None and (wants_forecast or annotators is not None):
+        raise UsageError("--controls goes with --budget alone: it asks about one annotator, not about the campaign")
+    for target in (output, ambiguous):
+        if target is not None:
+            check_target(target, force=force)
+    fit = _fit(run, task)
+    if controls is not None:
+        _controls(fit, controls, budget, output, force, quiet, as_json)
+        return
+    crew = None if annotators is None else _crew(annotators, fit, explore, quiet)
+    if wants_forecast:
+        _forecast(fit, crew, target_error, seed, budget, output, ambiguous, force, quiet, as_json)
+    elif budget is not None:
+        _plan(fit, crew, budget, explore, max_per_item, output, force, quiet, as_json)
+
+
+def _fit(path: Path, task: str | None) -> Fit:
+    """Return the fit of a run, or of one question of a run with several."""
+    from softgold.readers.base import shorten
+    from softgold.runs import is_study, open_run, open_study
+
+    if not is_study(path):
+        if task is not None:
+            raise UsageError(f"{path} has one question; leave out --task")
+        return open_run(path).fit
+    runs = open_study(path).tasks
+    if task is None or task not in runs:
+        names = ", ".join(shorten(name) for name in list(runs)[:12])
+        raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
+    return runs[task].fit
+
+
+def _crew(source: str, fit: Fit, explore: float, quiet: bool) -> Crew:
+    from softgold.planning import read_crew
+
+    crew = read_crew(source)
+    strangers = int((crew.places(fit.posterior.annotator_ids) < 0).sum())
+    total = len(crew.annotator_ids)
+    if strangers == total and explore < 1:
+        raise InputError(
+            f"none of the {total:,} annotators of {source} has a vote in the run; check their ids, or give --explore 1 "
+            "if all of them are newcomers"
+        )
+    if strangers:
+        say(f"{strangers:,} of {total:,} annotators are not in the run and count as newcomers", quiet=quiet)
+    return crew
+
+
+def _plan(
+    fit: Fit,
+    crew: Crew | None,
+    budget: int,
+    explore: float,
+    max_per_item: int,
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from softgold.planning import plan_votes
+
+    plan = plan_votes(fit, budget, annotators=crew, explore=explore, max_per_item=max_per_item)
+    if output is not None or not as_json:
+        write_or_print(plan.to_frame(), output, force=force)
+    say(str(plan), quiet=quiet)
+    if plan.budget < budget:
+        missing = budget - plan.budget
+        say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
+    if as_json:
+        names = ("budget", "n_items", "table_error_before", "table_error_after")
+        print_json({**{name: getattr(plan, name) for name in names}, "items": len(plan.item_ids)})
+
+
+def _forecast(
+    fit: Fit,
+    crew: Crew | None,
+    target_error: float | None,
+    seed: int,
+    budget: int | None,
+    output: Path | None,
+    ambiguous: Path | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from softgold.output import write_table
+    from softgold.planning import forecast
+
+    found = forecast(fit, target_error=target_error, annotators=crew, seed=seed)
+    if output is not None or not as_json:
+        write_or_print(found.to_frame(), output, force=force)
+    if ambiguous is not None:
+        write_table(found.ambiguous.to_frame(), ambiguous, force=force)
+    say(str(found), quiet=quiet)
+    if budget is not None:
+        say(_at_budget(found, budget), quiet=quiet)
+    if as_json:
+        print_json({**vars(found), "ambiguous": list(found.ambiguous.item_ids)})
+
+
+def _at_budget(found: Forecast, budget: int) -> str:
+    placed, even = found.adaptive.error_at(budget), found.uniform.error_at(budget)
+    low, high = 100 * placed[1], 100 * placed[2]
+    return (
+        f"with {budget:,} more votes about {100 * placed[0]:.1f} % are wrong ({low:.1f} - {high:.1f} %), "
+        f"{100 * even[0]:.1f} % if spread evenly"
+    )
+
+
+def _controls(
+    fit: Fit, annotator: str, budget: int | None, output: Path | None, force: bool, quiet: bool, as_json: bool
+) -> None:
+    from softgold.planning import plan_controls
+
+    if budget is None:
+        raise UsageError("say how many control questions to show with --budget N")
+    plan = plan_controls(fit, annotator, budget)
+    if output is not None or not as_json:
+        write_or_print(plan.to_frame(), output, force=force)
+    say(str(plan), quiet=quiet)
+    if as_json:
+        print_json(plan)

@@ -1,0 +1,29 @@
+"""A start for the sweeps where an earlier fit of nearly the same votes stood."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softgold.models.crowd.annotators import Skills
+from softgold.models.crowd.classes import oriented, vote_classes
+from softgold.models.crowd.coordinate import CoordinateState
+from softgold.models.crowd.posterior import CrowdPosterior
+from softgold.tables.votes import VoteTable
+
+__all__ = ["warm_state"]
+
+
+def warm_state(votes: VoteTable, posterior: CrowdPosterior) -> CoordinateState:
+    """Return the state from which sweeps over `votes` go on: annotators and populations as fitted before.
+
+    Annotators who are new are members of the fitted population.
+    """
+    kinds = vote_classes(votes if posterior.population.has_lean else oriented(votes))
+    first = np.unique(kinds.annotator, return_index=True)[1]
+    known = posterior.annotator_ids.get_indexer(votes.annotator_ids[first])
+    newcomers, seen = Skills.at(posterior.population, len(known)), (known >= 0)[:, None]
+    skills = Skills(
+        np.where(seen, posterior.skills.mean[known], newcomers.mean),
+        np.where(seen, posterior.skills.cov[known], newcomers.cov),
+    )
+    return CoordinateState(0, skills, posterior.population, np.full(kinds.votes.n_items, 0.5))

@@ -1,0 +1,223 @@
+"""Which items get the next votes: a batch in which every vote goes where it is worth most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgold.checks import check_in_range, check_positive_int
+from softgold.errors import UsageError
+from softgold.models.base import Fit, Posterior
+from softgold.planning.assignment import Assignment, assign
+from softgold.planning.beliefs import Beliefs
+from softgold.planning.crew import Crew
+from softgold.planning.outcomes import Outlook, look_ahead
+from softgold.tables.votes import VoteTable
+
+__all__ = ["PLAN_COLUMNS", "VotePlan", "plan_votes"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+PLAN_COLUMNS = (
+    "item",
+    "priority",
+    "p",
+    "n_votes",
+    "votes_suggested",
+    "expected_error_before",
+    "expected_error_after",
+)
+MAX_PER_ITEM = 3
+CLOSED = 0.01**2  # a vote that is expected to move p by less than 0.01 (root mean square) is not worth buying
+
+
+@dataclass(frozen=True, eq=False)
+class VotePlan:
+    """A batch of votes to buy, one row per item that gets any, the most valuable first; N rows.
+
+    Attributes:
+        item_ids: The items, length N.
+        priority: What the next vote is worth: the expected fall of the item's Brier score, E[(p' - p)^2], shape (N,).
+        p: Soft labels now, shape (N,).
+        n_votes: Votes now, shape (N,).
+        votes_suggested: Votes to buy, shape (N,).
+        error_before: Chance that the label is wrong now, min(p, 1 - p), shape (N,).
+        error_after: The same after the suggested votes, in expectation, shape (N,).
+        n_items: Items of the whole table.
+        table_error_before: Expected share of wrong labels in the whole table now.
+        table_error_after: The same after the batch.
+        assignment: Who votes on what, where annotators were given.
+    """
+
+    item_ids: pd.Index[str]
+    priority: FloatArray
+    p: FloatArray
+    n_votes: IntArray
+    votes_suggested: IntArray
+    error_before: FloatArray
+    error_after: FloatArray
+    n_items: int
+    table_error_before: float
+    table_error_after: float
+    assignment: Assignment | None = None
+
+    @property
+    def budget(self) -> int:
+        """Votes in the batch."""
+        return int(self.votes_suggested.sum())
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per item, or one per item and annotator where people are assigned (`annotator` added)."""
+        values: tuple[Any, ...] = (
+            self.item_ids,
+            self.priority,
+            self.p,
+            self.n_votes,
+            self.votes_suggested,
+            self.error_before,
+            self.error_after,
+        )
+        frame = pd.DataFrame(dict(zip(PLAN_COLUMNS, values, strict=True)))
+        if self.assignment is None:
+            return frame
+        rows = frame.iloc[self.assignment.rows].reset_index(drop=True)
+        rows.insert(1, "annotator", self.assignment.annotators)
+        rows.insert(2, "explores", self.assignment.explores)
+        return rows
+
+    def __str__(self) -> str:
+        after = 100 * self.table_error_after
+        return (
+            f"{self.budget:,} votes on {len(self.item_ids):,} of {self.n_items:,} items: the expected share of wrong "
+            f"labels falls from {100 * self.table_error_before:.2f} % to {after:.2f} %"
+        )
+
+
+def plan_votes(
+    fitted: Fit | Posterior,
+    budget: int,
+    *,
+    votes: VoteTable | None = None,
+    annotators: Crew | None = None,
+    explore: float = 0.1,
+    max_per_item: int = MAX_PER_ITEM,
+) -> VotePlan:
+    """Return which items should get the next `budget` votes.
+
+    A vote is worth the expected fall of the item's Brier score, E[(p' - p)^2], over the answer of an annotator like
+    those of the table. Within an item every further vote of the batch is worth less, so that no item takes all.
+
+    Args:
+        fitted: A fit of a crowd model, or its posterior together with `votes`.
+        budget: Number of votes to buy.
+        votes: The votes that a posterior was fitted to; not needed with a fit.
+        annotators: Who is free; then people are assigned to items, and the values are those of their votes.
+        explore: Share of the votes for the annotators who are known least, where annotators are given.
+        max_per_item: Most votes on one item in this batch.
+
+    Returns:
+        The plan, with `.to_frame()`.
+
+    Raises:
+        UsageError: The budget is larger than what the items or the annotators can take.
+
+    Example:
+        >>> import softgold
+        >>> study = softgold.simulate(n_items=200, n_annotators=20, seed=0)
+        >>> plan = plan_votes(softgold.fit(study.votes, engine="coordinate"), 50)
+        >>> plan.budget, plan.table_error_after < plan.table_error_before
+        (50, True)
+    """
+    beliefs = Beliefs.of(fitted, votes)
+    budget = check_positive_int(budget, "budget")
+    max_per_item = check_positive_int(max_per_item, "max_per_item")
+    check_in_range(explore, 0.0, 1.0, "explore")
+    pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
+    outlook = look_ahead(beliefs, pool, max_per_item)
+    limit = np.full(beliefs.n_items, max_per_item)
+    if annotators is None:
+        return _plan(beliefs, outlook, allocate(outlook, budget, limit))
+    _check_capacity(annotators, budget)
+    wanted = allocate(outlook, budget, np.minimum(limit, annotators.n_free(beliefs.votes)))
+    chosen = _by_value(outlook, wanted)
+    assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
+    given = np.zeros_like(wanted)
+    np.add.at(given, chosen[assignment.rows], 1)
+    return _plan(beliefs, outlook, given, assignment, chosen)
+
+
+def _check_capacity(crew: Crew, budget: int) -> None:
+    total = int(crew.capacity.sum())
+    if budget > total:
+        raise UsageError(
+            f"a budget of {budget:,} is above what is left: the {len(crew.capacity):,} annotators may give {total:,} "
+            "votes together; lower the budget, or raise their capacity"
+        )
+
+
+def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
+    """Return the votes of each item, shape (I,): the `budget` most valuable ones of all that could be bought.
+
+    The value of the n-th vote on an item is the fall of its expected Brier score from n - 1 votes to n, but never more
+    than that of the vote before it, which has to be bought first.
+    """
+    depth = outlook.brier.shape[1] - 1
+    value = np.minimum.accumulate(outlook.brier[:, :-1] - outlook.brier[:, 1:], axis=1)
+    value[np.arange(depth) >= limit[:, None]] = -np.inf
+    open_votes = int((value > CLOSED).sum())
+    if not (limit > 0).any():
+        raise UsageError("no item is open: everybody who is free has voted on every item")
+    if open_votes == 0:
+        raise UsageError(
+            "no item is open: one more vote is not expected to move any soft label by more than 0.01; no vote is worth "
+            "buying"
+        )
+    if budget > open_votes:
+        raise UsageError(
+            f"a budget of {budget:,} is above what is left: with at most {depth} votes per item, {open_votes:,} votes "
+            "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
+            "(--max-per-item)"
+        )
+    order = np.argsort(-value, axis=None, kind="stable")[:budget]
+    return np.bincount(order // depth, minlength=len(value)).astype(np.int64)
+
+
+def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:
+    """Return the items that get votes, the one whose next vote is worth most first."""
+    chosen = np.flatnonzero(wanted)
+    value = outlook.brier[chosen, 0] - outlook.brier[chosen, 1]
+    return chosen[np.argsort(-value, kind="stable")]
+
+
+def _plan(
+    beliefs: Beliefs,
+    outlook: Outlook,
+    wanted: IntArray,
+    assignment: Assignment | None = None,
+    rows: IntArray | None = None,
+) -> VotePlan:
+    chosen = _by_value(outlook, wanted)
+    if assignment is not None and rows is not None:  # an item may have lost all its votes for want of people
+        place = np.full(len(wanted), -1)
+        place[chosen] = np.arange(len(chosen))
+        assignment = replace(assignment, rows=place[rows[assignment.rows]])
+    posterior, error = beliefs.posterior, outlook.error
+    after = error[np.arange(len(wanted)), wanted]
+    return VotePlan(
+        posterior.item_ids[chosen],
+        outlook.brier[chosen, 0] - outlook.brier[chosen, 1],
+        posterior.soft_labels().p[chosen],
+        posterior.item_counts[chosen],
+        wanted[chosen],
+        error[chosen, 0],
+        after[chosen],
+        beliefs.n_items,
+        float(error[:, 0].mean()),
+        float(after.mean()),
+        assignment,
+    )

@@ -1,0 +1,105 @@
+"""Who is free to vote, and how many votes each may give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softgold.models.crowd.annotators import Skills
+from softgold.planning.beliefs import Beliefs, VoterPool
+from softgold.readers.base import cell_error, shorten
+from softgold.readers.cells import code_ids, parse_numbers
+from softgold.readers.columns import ANNOTATOR, Role, find_column, find_optional
+from softgold.readers.sources import TableLike, open_source
+from softgold.tables.votes import VoteTable
+
+__all__ = ["Crew", "read_crew"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CAPACITY: Role = ("capacity", "max_votes", "votes", "available")
+UNLIMITED = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """The annotators who are free, C of them.
+
+    Attributes:
+        annotator_ids: Their ids, no id twice, length C.
+        capacity: Votes that each may give, shape (C,); `UNLIMITED` where nothing was said.
+    """
+
+    annotator_ids: pd.Index[str]
+    capacity: IntArray
+
+    def places(self, annotator_ids: pd.Index[str]) -> NDArray[np.intp]:
+        """Return where each member is among the annotators of a table, -1 for newcomers, shape (C,)."""
+        return annotator_ids.get_indexer(self.annotator_ids)
+
+    def n_votes(self, beliefs: Beliefs) -> IntArray:
+        """Return the votes of each member so far, shape (C,)."""
+        known = self.places(beliefs.posterior.annotator_ids)
+        return np.where(known >= 0, beliefs.posterior.annotator_counts[known], 0)
+
+    def skills(self, beliefs: Beliefs) -> Skills:
+        """Return the members' skills; newcomers are members of the fitted population."""
+        posterior = beliefs.posterior
+        known = self.places(posterior.annotator_ids)
+        strangers = Skills.at(posterior.population, len(known))
+        seen = (known >= 0)[:, None]
+        return Skills(
+            np.where(seen, posterior.skills.mean[known], strangers.mean),
+            np.where(seen, posterior.skills.cov[known], strangers.cov),
+        )
+
+    def pool(self, beliefs: Beliefs) -> VoterPool:
+        """Return the members as a pool, each giving votes up to the capacity."""
+        skills = self.skills(beliefs)
+        weight = np.maximum(self.capacity, 1).astype(np.float64)
+        return VoterPool.of(beliefs.chances(skills), weight, beliefs.sharpness(skills))
+
+    def n_free(self, votes: VoteTable) -> IntArray:
+        """Return how many members have not yet voted on each item, shape (I,)."""
+        able = self.capacity > 0
+        member = np.zeros(votes.n_annotators, dtype=bool)
+        known = self.places(votes.annotator_ids)
+        member[known[(known >= 0) & able]] = True
+        pairs = np.unique(votes.item_codes.astype(np.int64) * votes.n_annotators + votes.annotator_codes)
+        voted = np.bincount(pairs // votes.n_annotators, member[pairs % votes.n_annotators], votes.n_items)
+        return int(able.sum()) - voted.astype(np.int64)
+
+
+def read_crew(source: TableLike) -> Crew:
+    """Read who is free.
+
+    Args:
+        source: A path, `-` or a data frame with one row per annotator: `annotator`, and optionally `capacity`, the
+            number of votes that the annotator may give (empty: any number).
+
+    Example:
+        >>> crew = read_crew(pd.DataFrame({"annotator": ["ann", "bob"], "capacity": [10, 5]}))
+        >>> crew.capacity.tolist()
+        [10, 5]
+    """
+    table = open_source(source)
+    who, most = find_column(table, ANNOTATOR), find_optional(table, CAPACITY)
+    columns = table.load([who] if most is None else [who, most])
+    ids = code_ids(table, who, columns[0])
+    repeated = pd.Series(ids.codes).duplicated().to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        raise cell_error(table, row, who, f"the annotator {shorten(ids.texts[int(ids.codes[row])])} is duplicated")
+    capacity = np.full(len(ids.codes), UNLIMITED, dtype=np.int64)
+    if most is not None:
+        numbers = parse_numbers(table, most, columns[1], "a capacity")
+        bad = ~np.isnan(numbers) & ((numbers < 0) | (numbers != np.rint(numbers)))
+        if bad.any():
+            row = int(bad.argmax())
+            raise cell_error(table, row, most, f"a capacity must be a whole number from 0 on, got {numbers[row]:g}")
+        capacity = np.where(np.isnan(numbers), UNLIMITED, np.minimum(numbers, UNLIMITED)).astype(np.int64)
+    return Crew(ids.index(), capacity)

@@ -1,0 +1,6 @@
+"""Exports of annotation platforms: which one a file is, and the answers in it."""
+
+from softgold.readers.exports.base import Export, GoldLabel, ReadOptions
+from softgold.readers.exports.registry import FORMAT_NAMES
+
+__all__ = ["FORMAT_NAMES", "Export", "GoldLabel", "ReadOptions"]

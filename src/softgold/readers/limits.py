@@ -1,0 +1,90 @@
+"""Bounds on what is read, and reading that stops at them."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from softgold.errors import InputError
+from softgold.readers.base import printable
+
+__all__ = ["CannotUnpack", "LimitedStream", "default_max_bytes", "too_large"]
+
+# What the unpackers of the standard library and of Arrow raise on damaged input.
+CannotUnpack = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    pa.ArrowException,
+)
+
+
+def default_max_bytes() -> int:
+    """Half of the machine's memory, or 4 GiB where that is not known: what one input may unpack to."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):
+        return 4 << 30
+
+
+def too_large(name: str, limit: int) -> InputError:
+    """Build the error for input that unpacks to more than the limit."""
+    return InputError(
+        f"{name} unpacks to more than {limit:,} bytes; if you trust it, allow more with --max-bytes (max_bytes=)"
+    )
+
+
+class LimitedStream(io.RawIOBase):
+    """A stream that says what is wrong with a damaged file, and ends with an error after `limit` bytes.
+
+    Args:
+        opened: Opens the stream to read from.
+        name: What to call it in an error.
+        limit: Most bytes to give out, or None for no limit.
+    """
+
+    def __init__(self, opened: Callable[[], BinaryIO | Any], name: str, limit: int | None) -> None:
+        super().__init__()
+        self._name = name
+        self._limit = limit
+        self._given = 0
+        self._stream = self._guarded(opened)
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except InputError:
+            raise
+        except CannotUnpack as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise InputError(f"cannot read {self._name}: {printable(reason, 200)}") from None
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as there are bytes."""
+        piece = self._guarded(lambda: self._stream.read(len(buffer)))
+        self._given += len(piece)
+        if self._limit is not None and self._given > self._limit:
+            raise too_large(self._name, self._limit)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        """Close the stream below."""
+        if not self.closed and hasattr(self, "_stream"):
+            self._guarded(self._stream.close)
+        super().close()

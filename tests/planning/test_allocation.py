@@ -1,0 +1,171 @@
+"""Which items get the next votes, and who gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import softgold
+from softgold.errors import InputError, UsageError
+from softgold.models.base import Fit
+from softgold.planning import Crew, plan_votes, read_crew
+from softgold.planning.allocation import PLAN_COLUMNS, allocate
+from softgold.planning.assignment import NEWCOMER_VOTES, _Desk, _fill
+from softgold.planning.outcomes import Outlook
+
+
+def outlook_of(values: list[list[float]]) -> Outlook:
+    brier = 1 - np.cumsum(np.column_stack([np.zeros(len(values)), values]), axis=1)
+    return Outlook(brier, brier, np.zeros(len(values)))
+
+
+def test_every_vote_goes_where_it_is_worth_most() -> None:
+    outlook = outlook_of([[0.10, 0.04], [0.06, 0.05], [0.03, 0.01]])
+    for budget, expected in ((1, [1, 0, 0]), (2, [1, 1, 0]), (3, [1, 2, 0]), (4, [2, 2, 0]), (6, [2, 2, 2])):
+        assert allocate(outlook, budget, np.full(3, 2)).tolist() == expected
+
+
+def test_a_second_vote_never_counts_more_than_the_first() -> None:
+    assert allocate(outlook_of([[0.01, 0.50], [0.02, 0.02]]), 2, np.full(2, 2)).tolist() == [0, 2]
+
+
+def test_limits_hold() -> None:
+    outlook = outlook_of([[0.10, 0.09], [0.06, 0.05]])
+    assert allocate(outlook, 2, np.array([1, 2])).tolist() == [1, 1]
+
+
+def test_a_plan_spends_the_budget_and_lowers_the_error(fitted: Fit) -> None:
+    plan = plan_votes(fitted, 100)
+    frame = plan.to_frame()
+    assert tuple(frame.columns) == PLAN_COLUMNS
+    assert frame["votes_suggested"].sum() == plan.budget == 100
+    assert frame["votes_suggested"].between(1, 3).all()
+    assert frame["priority"].is_monotonic_decreasing
+    assert (frame["expected_error_after"] <= frame["expected_error_before"] + 1e-12).all()
+    labels = fitted.posterior.soft_labels().to_frame().set_index("item").loc[frame["item"]]
+    assert frame["p"].to_numpy() == pytest.approx(labels["p"].to_numpy())
+    assert frame["expected_error_before"].to_numpy() == pytest.approx(labels["uncertainty"].to_numpy())
+    assert frame["n_votes"].tolist() == labels["n_votes"].tolist()
+    total = (frame["expected_error_before"] - frame["expected_error_after"]).sum() / plan.n_items
+    assert plan.table_error_before - plan.table_error_after == pytest.approx(total)
+    assert "100 votes on" in str(plan)
+
+
+def test_the_best_single_vote_is_the_one_of_highest_priority(fitted: Fit) -> None:
+    first = plan_votes(fitted, 1, max_per_item=1)
+    everything = plan_votes(fitted, 300, max_per_item=1)
+    assert first.item_ids[0] == everything.item_ids[0]
+    assert everything.priority[0] == everything.priority.max()
+
+
+def test_row_order_and_ids_do_not_matter(fitted: Fit) -> None:
+    frame = fitted.votes.to_frame()
+    shuffled = frame.sample(frac=1, random_state=0).reset_index(drop=True)
+    shuffled["item"] = "x" + shuffled["item"]
+    other = plan_votes(softgold.fit(shuffled, engine="coordinate"), 60).to_frame().set_index("item")
+    same = plan_votes(fitted, 60).to_frame().set_index("item")
+    common = [item for item in same.index if f"x{item}" in other.index]
+    assert len(common) >= len(same) - 2  # items that are worth the same may change places
+    assert other.loc[[f"x{item}" for item in common], "priority"].to_numpy() == pytest.approx(
+        same.loc[common, "priority"].to_numpy(), rel=1e-2
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"), [(0, "budget must be"), (-5, "budget must be"), (10**6, "above what is left")]
+)
+def test_a_budget_that_cannot_be_spent_is_said(fitted: Fit, budget: int, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        plan_votes(fitted, budget)
+
+
+def test_a_finished_run_has_nothing_to_buy() -> None:
+    rows = [(f"i{item}", f"a{who}", item % 2) for item in range(40) for who in range(60)]
+    fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
+    with pytest.raises(UsageError, match="no item is open: one more vote"):
+        plan_votes(fit, 5)
+    with pytest.raises(UsageError, match="no item is open: everybody who is free"):
+        plan_votes(fit, 5, annotators=Crew(fit.votes.annotator_ids, np.full(60, 9)))
+
+
+# --- people
+
+
+def crew_of(fit: Fit, *, capacity: int, newcomers: int = 0) -> Crew:
+    ids = [*fit.votes.annotator_ids, *(f"new{number}" for number in range(newcomers))]
+    return Crew(pd.Index(ids, dtype="str"), np.full(len(ids), capacity))
+
+
+def test_nobody_votes_twice_on_an_item_or_beyond_capacity(fitted: Fit) -> None:
+    plan = plan_votes(fitted, 200, annotators=crew_of(fitted, capacity=10, newcomers=3), explore=0.2)
+    rows = plan.to_frame()
+    assert len(rows) == plan.budget == 200
+    assert not rows.duplicated(["item", "annotator"]).any()
+    before = set(zip(*(fitted.votes.to_frame()[name] for name in ("item", "annotator")), strict=True))
+    assert not before & set(zip(rows["item"], rows["annotator"], strict=True))
+    assert rows["annotator"].value_counts().max() <= 10
+    assert (rows.groupby("item").size() == rows.groupby("item")["votes_suggested"].first()).all()
+
+
+def test_the_able_go_where_it_matters(fitted: Fit) -> None:
+    plan = plan_votes(fitted, 100, annotators=crew_of(fitted, capacity=20), explore=0.0)
+    ability = fitted.posterior.annotators().set_index("annotator")["ability_mean"].abs()
+    rows = plan.to_frame()
+    chosen = ability.loc[rows["annotator"]].to_numpy()
+    assert chosen.mean() > ability.mean()
+    assert chosen[:30].mean() > chosen[-30:].mean()
+
+
+def test_a_share_goes_to_those_with_fewest_votes(fitted: Fit) -> None:
+    crew = crew_of(fitted, capacity=50, newcomers=4)
+    known = fitted.posterior.annotators().set_index("annotator")["n_votes"]
+    rows = plan_votes(fitted, 100, annotators=crew, explore=0.2).to_frame()
+    assert rows["explores"].sum() == 20
+    given = rows.loc[rows["explores"], "annotator"].value_counts()
+    assert {f"new{number}" for number in range(4)} <= set(given.index)
+    after = given.add(known.reindex(given.index, fill_value=0))
+    assert after.max() <= NEWCOMER_VOTES
+    assert after.max() - after.min() <= 1  # whoever has fewest votes is next
+    assert not plan_votes(fitted, 100, annotators=crew, explore=0.0).to_frame()["explores"].any()
+
+
+def test_a_tight_crew_is_used_to_the_last_vote() -> None:
+    """The ablest is at the first item when the second, on which only they can vote, comes up: they change places."""
+    desk = _Desk(np.array([0, 1]), left=[1, 1], taken=[set(), {1}], chosen=[-1, -1])
+    _fill(desk, [0, 1])
+    assert desk.chosen == [1, 0]
+    assert desk.left == [0, 0]
+
+
+def test_a_vote_that_nobody_can_give_is_left_out() -> None:
+    desk = _Desk(np.array([0, 1]), left=[2, 0], taken=[set(), {0}], chosen=[-1, -1])
+    _fill(desk, [0, 1])
+    assert desk.chosen == [0, -1]
+
+
+def test_a_crew_that_is_too_small_is_said(fitted: Fit) -> None:
+    with pytest.raises(UsageError, match="may give 50 votes together"):
+        plan_votes(fitted, 51, annotators=crew_of(fitted, capacity=2))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ({"annotator": ["ann", "ann"]}, "'ann' is duplicated"),
+        ({"annotator": ["ann"], "capacity": [-1]}, "capacity must be a whole number"),
+        ({"annotator": ["ann"], "capacity": [1.5]}, "capacity must be a whole number"),
+        ({"annotator": ["ann"], "capacity": ["many"]}, "capacity must be a finite number"),
+        ({"who": ["ann"]}, "has no annotator column"),
+        ({"annotator": []}, "has no rows"),
+    ],
+)
+def test_a_bad_list_of_annotators_is_said(rows: dict[str, list[object]], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read_crew(pd.DataFrame(rows))
+
+
+def test_an_empty_capacity_is_no_limit() -> None:
+    crew = read_crew(pd.DataFrame({"annotator": ["ann", "bob"], "capacity": [None, 3.0]}))
+    assert crew.capacity[0] > 10**9
+    assert crew.capacity[1] == 3
