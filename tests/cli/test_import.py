@@ -117,7 +117,7 @@ def test_a_bomb_names_the_option(cli: Cli, tmp_path: Path) -> None:
     [
         (["describe"], "votes                363 (41.6% positive)"),
         (["baseline"], "2028835571,0."),
-        (["agreement"], "363 labels of 3 raters on 122 items"),
+        (["agreement"], "363 labels by 3 raters on 122 items"),
     ],
 )
 def test_commands_take_an_export_directly(cli: Cli, command: list[str], found: str) -> None:
@@ -142,7 +142,7 @@ def test_fit_takes_an_export_directly(cli: Cli, tmp_path: Path) -> None:
 def test_agreement_on_categories_of_an_export(cli: Cli) -> None:
     answer = cli("agreement", SAMPLES / "prodigy_choice.jsonl", "--nominal")
     assert answer.code == 0
-    assert "363 labels of 3 raters on 122 items" in answer.out
+    assert "363 labels by 3 raters on 122 items" in answer.out
 
 
 def test_imported_votes_read_back(cli: Cli, tmp_path: Path) -> None:

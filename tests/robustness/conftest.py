@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import softgold
+from robustness import study
 
 SERVER = Path(__file__).parent / "server.py"
 
@@ -71,3 +74,29 @@ def server() -> Iterator[Server]:
     started = Server()
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def template(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all inputs, and with a run that has been fitted, calibrated, evaluated and reported."""
+    folder = tmp_path_factory.mktemp("template")
+    study.write_inputs(folder)
+    for line in study.SETUP:
+        done = server.run(*line.split(), folder=folder)
+        assert done.code == 0, (line, done.err)
+    study.write_pair_votes(folder)
+    for line in ("duplicates update plan.json pair_votes.csv",):
+        done = server.run(*line.split(), folder=folder)
+        assert done.code == 0, (line, done.err)
+    return folder
+
+
+@pytest.fixture
+def copies(template: Path, tmp_path: Path) -> Callable[[], Path]:
+    """Give fresh copies of the template."""
+    numbers = count()
+
+    def copy() -> Path:
+        return Path(shutil.copytree(template, tmp_path / f"copy{next(numbers)}"))
+
+    return copy

@@ -2,7 +2,7 @@
 
 Requests and answers are lines of JSON on standard input and output. A request has `arguments` (a command line) or
 `code` (Python), and may have:
-    folder              working directory; file-system events below it are counted
+    folder              working directory; events that change the file system below it are counted
     signal, event       send this signal to the process itself just before its n-th event, from 0
     seconds, memory     limits: wall-clock time, and address space in bytes
     without_exchange    pretend that the system cannot exchange two names
@@ -13,6 +13,7 @@ An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -29,12 +30,10 @@ EVENTS = {
     "os.chmod",
     "os.chown",
     "os.link",
-    "os.listdir",
     "os.mkdir",
     "os.remove",
     "os.rename",
     "os.rmdir",
-    "os.scandir",
     "os.symlink",
     "os.truncate",
     "os.utime",
@@ -65,11 +64,16 @@ def watch(folder: str, events: list[int], number: int | None, event: int | None)
     """Count the file-system events below a folder from now on, and send a signal before one of them."""
 
     def hook(name: str, arguments: tuple[Any, ...]) -> None:
-        if name not in EVENTS or not any(concerns(argument) for argument in arguments[:2]):
+        if name not in EVENTS or (name == "open" and not writes(arguments)):
+            return
+        if not any(concerns(argument) for argument in arguments[:2]):
             return
         events[0] += 1
         if event is not None and events[0] == event + 1:
             os.kill(os.getpid(), number or signal.SIGKILL)
+
+    def writes(arguments: tuple[Any, ...]) -> bool:
+        return bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
     def concerns(argument: Any) -> bool:
         if isinstance(argument, bytes):
@@ -176,11 +180,24 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
     }
 
 
+def warm_up() -> None:
+    """Import what commands import when they run."""
+    from softgold.cli.app import COMMANDS, load_command, main
+
+    redirect(1, os.devnull)
+    main(["--version"])
+    for name in COMMANDS:
+        load_command(name)
+
+
 def main() -> None:
     """Import what the commands need, and answer requests until the input ends."""
     for name in MODULES:
         __import__(name)
     answers = os.fdopen(os.dup(1), "w")
+    warm_up()
+    gc.collect()
+    gc.freeze()  # forks share the memory
     with tempfile.TemporaryDirectory() as folder:
         print("ready", file=answers, flush=True)
         for line in sys.stdin:

@@ -48,7 +48,11 @@ def temporary_sibling(target: Path) -> Iterator[Path]:
     finally:
         del _targets[temporary]
         if temporary not in _needed:
-            remove(temporary)
+            try:
+                remove(temporary)
+            except BaseException:  # Ctrl-C, or a request to end: what is left goes first
+                remove(temporary)
+                raise
 
 
 def is_temporary(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.readers.base import Source, cell_error, shorten
 
-__all__ = ["MISSING_VOTE", "CodedIds", "FloatArray", "as_index", "code_ids", "code_votes", "parse_numbers"]
+__all__ = [
+    "MISSING_VOTE",
+    "CodedIds",
+    "FloatArray",
+    "as_index",
+    "code_ids",
+    "code_votes",
+    "parse_numbers",
+    "python_cells",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -118,6 +128,17 @@ def _by_appearance(ids: _Dictionary) -> CodedIds:
     new_code = np.empty(len(ids.values), dtype=np.int32)
     new_code[order] = np.arange(len(order), dtype=np.int32)
     return CodedIds(new_code[ids.codes], ids.values.take(pa.array(order)))
+
+
+def python_cells(source: Source, column: int, cells: pa.ChunkedArray) -> list[Any]:
+    """Return the cells as Python values; bytes that a file calls text and that are not UTF-8 are an error."""
+    try:
+        values: list[Any] = cells.to_pylist()
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{source.name}, column {shorten(source.columns[column])}: has text that is not UTF-8"
+        ) from None
+    return values
 
 
 def code_votes(source: Source, column: int, cells: pa.ChunkedArray, positive: str | None = None) -> NDArray[np.int8]:

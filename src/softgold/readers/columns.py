@@ -98,7 +98,7 @@ def find_task(source: Source, item: int) -> int | None:
 
 def listed(columns: tuple[str, ...], limit: int = 12) -> str:
     """Return names in quotes, the first dozen of them."""
-    names = ", ".join(shorten(name) for name in columns[:limit])
+    names = ", ".join(shorten(name) for name in columns[:limit]) or "none"
     return names + (f" and {len(columns) - limit} more" if len(columns) > limit else "")
 
 

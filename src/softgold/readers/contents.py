@@ -112,9 +112,9 @@ def open_content(source: str | os.PathLike[str], max_bytes: int | None = None) -
         return _unpacked(Member("-", "standard input", lambda: io.BytesIO(data)), limit)
     path = Path(source)
     name = display_name(path)
+    if _is_folder(path):
+        return _folder(path, name)
     try:
-        if path.is_dir():
-            return _folder(path, name)
         if not path.is_file():
             data = path.read_bytes()  # a pipe, such as the shell's <(...), is read once
             return _unpacked(Member(path.name, name, lambda: io.BytesIO(data)), limit)
@@ -132,6 +132,13 @@ def _read_interruptibly(stream: Any) -> bytes:
     while piece := stream.read1(1 << 16):
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _folder(path: Path, name: str) -> Content:

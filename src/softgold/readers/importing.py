@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from softgold.errors import InputError
 from softgold.readers.base import Source
+from softgold.readers.cells import python_cells
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
 from softgold.readers.exports.base import Export, ReadOptions
 from softgold.readers.exports.builder import ExportBuilder
@@ -56,7 +57,8 @@ def _from_table(table: Source, options: ReadOptions, annotator: str | None, vote
     if tasks is None and options.question is not None:
         raise InputError(f"{table.name} has no column 'task' in which to look for question {options.question!r}")
     positions = [items, annotators, votes, *([] if tasks is None else [tasks])]
-    columns = [column.to_pylist() for column in table.load(positions)]
+    loaded = zip(positions, table.load(positions), strict=True)
+    columns = [python_cells(table, position, cells) for position, cells in loaded]
     questions = columns[3] if tasks is not None else [table.columns[votes]] * len(columns[0])
     builder = ExportBuilder("table", table.name, options)
     for item, who, said, question in zip(*columns[:3], questions, strict=True):

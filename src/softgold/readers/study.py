@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError, UsageError, warn
 from softgold.readers.base import Source, shorten
-from softgold.readers.cells import ABSENT, SPELLINGS, code_ids
+from softgold.readers.cells import ABSENT, SPELLINGS, code_ids, python_cells
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_optional, find_task, listed
 from softgold.readers.counts import has_counts, read_counts
 from softgold.readers.export_source import ExportSource, origin_of
@@ -141,8 +141,17 @@ def _task_column(table: Source, options: _Options) -> int | None:
 
 def _values(table: Source, column: int) -> Mapping[str, int]:
     """Return the distinct values of the vote column, stripped, with their numbers; abstentions left out."""
-    counts = pd.Series(table.load([column])[0].to_pandas()).astype("str").str.strip().value_counts(sort=False)
-    return {str(text): int(count) for text, count in counts.items() if str(text).lower() not in {*ABSENT, "none"}}
+    try:
+        counted = table.load([column])[0].value_counts()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return {}  # no cells for votes, as `read_votes` will say
+    counts: dict[str, int] = {}
+    values = python_cells(table, column, counted.field("values"))
+    for value, count in zip(values, counted.field("counts").to_pylist(), strict=True):
+        text = str(value).strip()
+        if text.lower() not in {*ABSENT, "none"}:
+            counts[text] = counts.get(text, 0) + count
+    return counts
 
 
 def _is_binary(values: Mapping[str, int]) -> bool:
@@ -182,8 +191,8 @@ class _Said:
 def _entries(table: Source, options: _Options, task: int | None) -> _Said:
     values: dict[str, int] = {}
 
-    def code(_source: Source, _column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
-        texts = ("" if cell is None else str(cell).strip() for cell in cells.to_pylist())
+    def code(source: Source, column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
+        texts = ("" if cell is None else str(cell).strip() for cell in python_cells(source, column, cells))
         codes = (-1 if text.lower() in ABSENT else values.setdefault(text, len(values)) for text in texts)
         return np.fromiter(codes, dtype=np.int64, count=len(cells))
 

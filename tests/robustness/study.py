@@ -1,0 +1,167 @@
+"""A small study with every kind of file that the commands read and write, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+# The budget of a campaign, and its seed: `make torture` raises the one and changes the other.
+CASES = int(os.environ.get("SOFTGOLD_CASES", "40"))
+SEED = int(os.environ.get("SOFTGOLD_SEED", "0"))
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes.
+
+    Attributes:
+        arguments: The command line, run in the folder of the study.
+        before: Command lines that make the older content of the target, which is to be replaced.
+        together: Files that are replaced by a journal: only the next command makes them whole after a kill.
+        inputs: Files that it reads.
+    """
+
+    arguments: str
+    before: tuple[str, ...] = ()
+    together: bool = False
+    inputs: tuple[str, ...] = ()
+
+
+FIT = "fit votes.csv -o run --force --engine coordinate"
+CALIBRATE = "calibrate run --experts experts.csv --force"
+EVALUATE = "evaluate run --scores scores.csv --force --annotation-bootstrap 5"
+RUN_FILES = tuple(
+    f"run/{name}"
+    for name in (
+        "run.json",
+        "soft_labels.csv",
+        "annotators.csv",
+        "posterior.npz",
+        "votes.parquet",
+        "calibration.json",
+        "labels.csv",
+        "experts_summary.csv",
+        "evaluation.json",
+        "metrics.csv",
+    )
+)
+
+COMMANDS = {
+    "fit": Command(FIT, inputs=("votes.csv",)),
+    "baseline": Command(
+        "baseline votes.csv -o base.csv --force",
+        ("baseline other_votes.csv -o base.csv",),
+        inputs=("votes.csv",),
+    ),
+    "predict": Command(
+        "predict run votes.csv -o predicted.csv --force",
+        ("predict run other_votes.csv -o predicted.csv",),
+        inputs=("votes.csv", "run/run.json", "run/posterior.npz"),
+    ),
+    "sample-experts": Command(
+        "sample-experts run -o sheet.csv --bins 3 --per-bin 4 --force",
+        ("sample-experts run -o sheet.csv --bins 2 --per-bin 3",),
+        together=True,
+        inputs=("run/soft_labels.csv", "run/run.json"),
+    ),
+    "calibrate": Command(CALIBRATE, inputs=("experts.csv", "run/soft_labels.csv", "run/run.json")),
+    "evaluate": Command(EVALUATE, inputs=("scores.csv", "run/soft_labels.csv", "run/labels.csv", "run/run.json")),
+    "report": Command("report run --force", (f"{CALIBRATE} --seed 9",), inputs=RUN_FILES),
+    "simulate": Command(
+        "simulate -o drawn --n-items 30 --n-annotators 12 --seed 2 --force",
+        ("simulate -o drawn --n-items 30 --n-annotators 12 --seed 1",),
+    ),
+    "convergence": Command(
+        "convergence boxes.json -o agreed --subsets 5 --fraction 0.5 --force",
+        ("convergence boxes.json -o agreed --subsets 4 --fraction 0.5",),
+        inputs=("boxes.json",),
+    ),
+    "convergence of masks": Command(
+        "convergence boxes.json -o masks --masks --subsets 5 --fraction 0.5 --force", inputs=("boxes.json",)
+    ),
+    "propose": Command(
+        "duplicates propose x.npy --state plan.json -o pairs.csv --force", together=True, inputs=("x.npy", "plan.json")
+    ),
+    "update": Command("duplicates update asked.json pair_votes.csv", inputs=("asked.json", "pair_votes.csv")),
+    "uncertainty": Command(
+        "uncertainty toy -o doubt --splits toy/splits.csv --force",
+        ("uncertainty toy -o doubt --splits toy/splits.csv --patch-size 3",),
+        inputs=("toy/splits.csv", "toy/clear000.npz"),
+    ),
+    "describe": Command("describe votes.csv --json", inputs=("votes.csv",)),
+    "agreement": Command("agreement votes.csv", inputs=("votes.csv",)),
+    "status": Command("duplicates status asked.json --json", inputs=("asked.json",)),
+}
+WRITING = [name for name in COMMANDS if name not in ("describe", "agreement", "status", "convergence of masks")]
+
+
+def write_inputs(folder: Path) -> None:
+    """Write the inputs of all commands."""
+    random = np.random.default_rng(7)
+    truth = random.random(24) < 0.4
+    for name, flip in (("votes.csv", 0.2), ("other_votes.csv", 0.3)):
+        votes = [(f"i{i}", f"a{a}", int(truth[i] ^ (random.random() < flip))) for i in range(24) for a in range(5)]
+        pd.DataFrame(votes, columns=["item", "annotator", "vote"]).to_csv(folder / name, index=False)
+    experts = [(f"i{i}", f"e{e}", int(truth[i] ^ (random.random() < 0.05))) for i in range(24) for e in range(2)]
+    pd.DataFrame(experts, columns=["item", "annotator", "label"]).to_csv(folder / "experts.csv", index=False)
+    scores = {name: truth + random.normal(size=24) for name in ("good", "bad")}
+    pd.DataFrame({"item": [f"i{i}" for i in range(24)], **scores}).to_csv(folder / "scores.csv", index=False)
+    (folder / "boxes.json").write_text(json.dumps(_boxes(random)))
+    samples = np.repeat(random.normal(size=(6, 4)), 3, axis=0) + 0.01 * random.normal(size=(18, 4))
+    np.save(folder / "x.npy", samples)
+    from softgold.imaging.segmentation.simulation import ToySettings, write_toy_study
+
+    write_toy_study(
+        folder / "toy", ToySettings(n_validation=1, n_blurred=2, n_clear=2, n_shifted=1, size=12, n_members=3)
+    )
+
+
+def _boxes(random: np.random.Generator) -> dict[str, object]:
+    notes = []
+    for image in range(8):
+        for rater in ("ann", "bob", "cid"):
+            x, y = (float(value) for value in random.integers(0, 10, 2))
+            outline = [x, y, x + 20, y, x + 20, y + 20, x, y + 20]
+            note = {"id": len(notes), "image_id": image, "category_id": 1, "annotator": rater}
+            notes.append(note | {"bbox": [x, y, 20.0, 20.0], "segmentation": [outline]})
+    images = [{"id": image, "height": 40, "width": 40} for image in range(8)]
+    return {"images": images, "categories": [{"id": 1, "name": "cat"}], "annotations": notes}
+
+
+SETUP = (
+    "fit other_votes.csv -o run --model mean",
+    "calibrate run --experts experts.csv --seed 5",
+    "evaluate run --scores scores.csv --annotation-bootstrap 0",
+    "report run",
+    "duplicates propose x.npy --state asked.json -o asked.csv",
+    "duplicates propose x.npy --state plan.json -o pairs.csv",
+)
+
+
+def write_pair_votes(folder: Path) -> None:
+    """Answer the pairs of the first round, and let the plan wait for the second."""
+    pairs = pd.read_csv(folder / "asked.csv")
+    same = [int(int(a) // 3 == int(b) // 3) for a, b in zip(pairs["first"], pairs["second"], strict=True)]
+    votes = pd.DataFrame({"item": pairs["item"], "annotator": "a", "vote": same})
+    votes.to_csv(folder / "pair_votes.csv", index=False)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file, timings left out, that is not a temporary of softgold."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and "/.softgold-" not in str(path))
+    return {str(path.relative_to(folder)): _without_timings(path.read_bytes()) for path in paths}
+
+
+def _without_timings(data: bytes) -> bytes:
+    return re.sub(rb'"\w*seconds": [0-9.e+-]+', b"", re.sub(rb"[0-9.]+ s(?![a-z])", b"", data))
+
+
+def strays(folder: Path) -> list[str]:
+    """Return the temporaries of softgold that are left."""
+    return [str(path) for path in folder.rglob("*") if path.name.startswith(".softgold-")]

@@ -1,0 +1,101 @@
+"""Hostile names through every command's output and through the page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from robustness.conftest import Server
+
+HOSTILE = [
+    "\x1b[2J\x1b]0;title\x07",
+    "\u202eevil\u202c\u2066x\u2069",
+    "\x9b31m",
+    "bell\x07 back\x08 del\x7f",
+    "<script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}",
+    "[bold red]markup[/bold red]",
+    "=HYPERLINK(1)",
+    "line\nbreak",
+    "carriage\rreturn",
+    "x" * 3000,
+    "\U000e0041tag",
+    "%s %d {0}",
+]
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+
+QUOTED = {"index": False, "quoting": csv.QUOTE_ALL}  # a carriage return needs quotes
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def hostile(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study in which items, annotators, tasks, experts, models and raters all have such names."""
+    folder = tmp_path_factory.mktemp("hostile")
+    random = np.random.default_rng(0)
+    items = [f"{name}{n}" for n in range(3) for name in HOSTILE]
+    people = HOSTILE[:6]
+    truth = {item: int(random.random() < 0.5) for item in items}
+
+    def answers(flip: float, who: list[str]) -> list[tuple[str, str, int]]:
+        return [(i, a, truth[i] ^ int(random.random() < flip)) for i in items for a in who]
+
+    pd.DataFrame(answers(0.2, people), columns=["item", "annotator", "vote"]).to_csv(folder / "votes.csv", **QUOTED)
+    experts = pd.DataFrame(answers(0.1, HOSTILE[3:5]), columns=["item", "annotator", "label"])
+    experts.to_csv(folder / "experts.csv", **QUOTED)
+    scores = {name: [truth[item] + random.normal() for item in items] for name in HOSTILE}
+    pd.DataFrame({"item": items, **scores}).to_csv(folder / "scores.csv", **QUOTED)
+    tasks = {"item": items, "task": [HOSTILE[n % 2] for n in range(len(items))]}
+    pd.DataFrame(tasks).to_csv(folder / "items.csv", **QUOTED)
+    boxes = [
+        {"image": image, "annotator": rater, "category": HOSTILE[0], "x": 0, "y": k, "w": 9, "h": 9}
+        for image in HOSTILE
+        for k, rater in enumerate(people)
+    ]
+    pd.DataFrame(boxes).to_csv(folder / "boxes.csv", **QUOTED)
+    return folder
+
+
+LINES = [
+    "describe votes.csv",
+    "agreement votes.csv",
+    "fit votes.csv -o run --engine coordinate",
+    "sample-experts run -o sheet.csv --bins 2 --per-bin 4",
+    "calibrate run --experts experts.csv",
+    "evaluate run --scores scores.csv --items items.csv --task-col task --annotation-bootstrap 5",
+    "report run",
+    "predict run votes.csv -o predicted.csv",
+    "baseline votes.csv -o base.csv",
+    "convergence boxes.csv -o agreed --subsets 5 --fraction 0.5",
+    "report agreed",
+]
+
+
+def test_no_name_steers_the_terminal_or_the_page(server: Server, hostile: Path) -> None:
+    for line in LINES:
+        done = server.run(*line.split(), folder=hostile)
+        assert done.code == 0, (line, done.err)
+        assert STEERING.search(done.err) is None, line
+        if line.startswith(("describe", "agreement")):
+            assert STEERING.search(done.out) is None, line
+    assert pd.read_csv(hostile / "base.csv")["item"].nunique() == 3 * len(HOSTILE)
+    for page in ("run/report.html", "agreed/report.html"):
+        text = (hostile / page).read_text(encoding="utf-8")
+        assert "<script>alert" not in text
+        assert "<img" not in text
+        assert "49" not in text.split("{{ 7 * 7 }}")[0][-3:]
+        assert "'unsafe-inline'" not in text.split("script-src", 1)[1].split(";", 1)[0]
+
+
+def test_json_on_standard_output_can_be_read(server: Server, hostile: Path) -> None:
+    done = server.run("describe", "votes.csv", "--json", folder=hostile)
+    assert done.code == 0
+    assert json.loads(done.out)
