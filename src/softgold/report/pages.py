@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from softgold.errors import StorageError, UsageError
+from softgold.evaluation import ClassEvaluation
 from softgold.planning import forecast, plan_votes
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
@@ -122,7 +123,11 @@ def study_page(study: Study) -> Page:
     """Return the page on several questions or classes: an overview first, then a tab per question in each section."""
     shown = dict(list(study.tasks.items())[:MOST_TASKS])
     by_task = {name: _run_sections(run) for name, run in shown.items()}
-    judged = (model_section(study.evaluation),) if study.has("evaluation") else ()
+    judged: tuple[Section, ...] = ()
+    if study.has("evaluation"):
+        judged = (model_section(study.evaluation),)
+    elif study.has("class_evaluation"):
+        judged = (_class_section(study.class_evaluation),)
     sections = (overview_section(study), *judged, *merge_sections(by_task))
     tiles = (
         Tile(f"{len(study.tasks):,}", "questions" if study.kind == "tasks" else "classes"),
@@ -136,6 +141,21 @@ def study_page(study: Study) -> Page:
         _origin(next(iter(study.tasks.values()))),
         file_names(study.path),
     )
+
+
+def _class_section(evaluation: ClassEvaluation) -> Section:
+    """Show the models on all classes together, then per class."""
+    section = model_section(evaluation.per_class)
+    overall = evaluation.overall
+    metrics = list(dict.fromkeys(overall["title"]))
+    values = {(row["model"], row["title"]): row["value"] for row in overall.to_dict(orient="records")}
+    rows = tuple(
+        (named(model), *(real(values.get((model, title), float("nan"))) for title in metrics))
+        for model in dict.fromkeys(overall["model"])
+    )
+    table = Table(("model", *metrics), rows, title="All classes together")
+    first, *rest = section.panels
+    return replace(section, panels=(replace(first, tables=(table, *first.tables)), *rest))
 
 
 def overview_section(study: Study) -> Section:

@@ -91,6 +91,12 @@ RESULTS = {
             exports={"to_frame": "metrics.csv"},
             made_from=(SOFT_LABELS, LABELS),
         ),
+        ResultKind(
+            "class_evaluation",
+            "softgold.evaluation.result:ClassEvaluation",
+            "softgold evaluate",
+            exports={"to_frame": "metrics.csv"},
+        ),
     )
 }
 
