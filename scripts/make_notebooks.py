@@ -240,7 +240,113 @@ page = write_report(folder)
 print(page.name, f"{page.stat().st_size / 1000:.0f} kB")
 """
 
-NOTEBOOKS = {"01_fit_votes": FIT, "02_calibrate_with_experts": CALIBRATE, "03_evaluate_models": EVALUATE}
+PLAN = """
+# Plan a campaign
+
+Every vote costs money. Some items are clear after two votes, some need six, and some are ambiguous however many people
+look at them. Here we run a campaign round by round: fit, ask where the next votes are worth most, buy them, fit again,
+and stop when further votes would change little.
+
+The study is simulated, so that votes can be "bought" and the truth looked up. It starts with two votes per item.
+---
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import softgold
+
+study = softgold.simulate(n_items=600, n_annotators=60, votes_per_item=12, prevalence=0.4, seed=7)
+market = study.votes.to_frame()  # every vote that could be bought
+market["turn"] = market.groupby("item").cumcount()
+truth = pd.Series(study.truth.label, index=study.truth.item_ids)
+
+run = Path(tempfile.mkdtemp()) / "run"
+bought = market["turn"] < 2
+fit = softgold.fit(market[bought], engine="coordinate")
+fit.save(run)
+print(f"{bought.sum():,} votes, {fit.posterior.soft_labels().uncertainty.mean():.1%} of the labels expected wrong")
+---
+What would more votes buy? Campaigns are simulated from the fitted model: with votes placed where they are worth most,
+and with equally many votes for every item.
+---
+forecast = softgold.forecast(fit, target_error=0.17)
+print(forecast)
+figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+for name, curve, colour in (("adaptive", forecast.adaptive, "#0072b2"), ("uniform", forecast.uniform, "#8a3a6e")):
+    axis.plot(curve.votes, curve.error, color=colour, label=name)
+    axis.fill_between(curve.votes, curve.error_low, curve.error_high, color=colour, alpha=0.12)
+axis.set(xlim=(0, 3600), ylim=(0, None), xlabel="further votes", ylabel="share of wrong labels")
+axis.legend()
+plt.show()
+---
+A plan for the first 300 votes. `priority` is what the next vote on an item is worth: the expected fall of its Brier
+score. Within an item every further vote is worth less, so that no item takes the whole budget.
+---
+plan = softgold.plan_votes(fit, 300)
+print(plan)
+plan.to_frame().head().round(4)
+---
+Who should vote? Given a list of those who are free, people are assigned to items: nobody twice on the same item, those
+whose votes tell most where it matters, and a share of the votes to newcomers.
+---
+crew = softgold.read_crew(pd.DataFrame({"annotator": [*fit.votes.annotator_ids[:20], "newcomer"], "capacity": 15}))
+people = softgold.plan_votes(fit, 100, annotators=crew, explore=0.1).to_frame()
+people[["item", "annotator", "explores", "priority", "p"]].head(8).round(4)
+---
+Now the loop: plan, buy, update. `update_run` adds the votes to the run, refits it from where it stood, and keeps the
+history in `run.json`.
+---
+def buy(bought, wanted):
+    turn = market["item"].map(wanted).fillna(0) + market["item"].map(bought.groupby(market["item"]).sum())
+    return market["turn"] < turn
+
+
+for _ in range(6):
+    wanted = softgold.plan_votes(fit, 200, max_per_item=1).to_frame().set_index("item")["votes_suggested"]
+    now = buy(bought, wanted)
+    new_votes = softgold.read_votes(market[now & ~bought].drop(columns="turn"))
+    update = softgold.update_run(run, new_votes, cost_per_vote=0.05)
+    fit, bought = update.fit, now
+history = pd.DataFrame([vars(entry) for entry in softgold.open_run(run).record.history])
+history[["new_votes", "votes", "expected_error", "cost"]].round(4)
+---
+The same number of votes, spread evenly, for comparison, and the truth for both.
+---
+def wrong(fit):
+    labels = fit.posterior.soft_labels()
+    return float(((labels.p >= 0.5) != truth.reindex(labels.item_ids).to_numpy()).mean())
+
+
+even = softgold.fit(market[market["turn"] < bought.sum() / 600], engine="coordinate")
+spent = int(bought.sum()) - 1200
+print(f"{spent:,} further votes where they are worth most: {wrong(fit):.1%} wrong")
+print(f"{even.votes.n_votes - 1200:,} further votes spread evenly: {wrong(even):.1%} wrong")
+for name, curve, found in (("adaptive", forecast.adaptive, fit), ("uniform", forecast.uniform, even)):
+    expected, low, high = curve.error_at(found.votes.n_votes - 1200)
+    print(f"forecast, {name}: {expected:.1%} ({low:.1%} - {high:.1%})")
+---
+When to stop? Ambiguous items stay ambiguous: ask an expert about them.
+---
+forecast = softgold.forecast(fit)
+print(forecast)
+forecast.ambiguous.to_frame().head().round(3)
+---
+Control questions tell most about an annotator whom we hardly know: clear items of both classes.
+---
+controls = softgold.plan_controls(fit, "newcomer", 10)
+print(controls)
+controls.to_frame()[["item", "answer", "p", "gain"]].head().round(3)
+"""
+
+NOTEBOOKS = {
+    "01_fit_votes": FIT,
+    "02_calibrate_with_experts": CALIBRATE,
+    "03_evaluate_models": EVALUATE,
+    "04_plan_a_campaign": PLAN,
+}
 
 
 def build(text: str) -> nbformat.NotebookNode:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
-NAMES = ("01_fit_votes", "02_calibrate_with_experts", "03_evaluate_models")
+NAMES = ("01_fit_votes", "02_calibrate_with_experts", "03_evaluate_models", "04_plan_a_campaign")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The pages on detection, near duplicates and segmentation: what they show is what happens."""
+"""The pages on campaigns, detection, near duplicates and segmentation: what they show is what happens."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", flags=re.MULTILINE | re.D
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["detection", "duplicates", "segmentation"])
+@pytest.mark.parametrize("page", ["campaigns", "detection", "duplicates", "segmentation"])
 def test_the_blocks_of_a_page_run_in_order(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

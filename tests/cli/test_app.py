@@ -99,7 +99,7 @@ def test_a_fault_of_ours_is_exit_1(cli: Callable[..., Any], votes: Path, monkeyp
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(softgold.readers, "read_votes", broken)
+    monkeypatch.setattr(softgold.readers, "read_study", broken)
     answer = cli("describe", votes)
     assert answer.code == 1
     assert answer.err.startswith(
@@ -205,7 +205,7 @@ def test_too_little_memory_is_a_sentence(
     def hungry(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(softgold.readers, "read_votes", hungry)
+    monkeypatch.setattr(softgold.readers, "read_study", hungry)
     answer = cli("describe", votes)
     assert answer.code == 2
     assert answer.err.startswith("error: there is not enough memory for this (")

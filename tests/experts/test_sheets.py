@@ -37,7 +37,7 @@ def test_context_is_beside_the_items_in_the_order_of_the_sheet() -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_text_comes_back_whatever_the_program_made_of_it(
     tmp_path: Path, separator: str, encoding: str, line_end: str
@@ -124,10 +124,10 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, message:
 def test_broken_workbooks_are_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "bad.xlsx"
     path.write_bytes(b"PK\x03\x04 no workbook")
-    with pytest.raises(InputError, match="cannot be read as an Excel workbook"):
+    with pytest.raises(InputError, match="is not a whole zip archive"):
         read_answers(path)
     openpyxl.Workbook().save(path)
-    with pytest.raises(InputError, match="is empty"):
+    with pytest.raises(InputError, match="has 0 sheets with cells"):
         read_answers(path)
 
 

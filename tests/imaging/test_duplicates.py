@@ -143,6 +143,7 @@ class TestSearch:
             d = [float(space.distances(np.array([member]), np.array([j]))[0]) for j in others]
             assert members[found[place]] == others[int(np.argmin(d))]
 
+    @pytest.mark.slow
     def test_the_graph_finds_what_the_full_search_finds(self):
         rng = np.random.default_rng(0)
         centres = rng.normal(size=(150, 16))

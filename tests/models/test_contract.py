@@ -224,6 +224,7 @@ def test_the_same_call_gives_the_same_fit(
     assert again.diagnostics.elbo == first.diagnostics.elbo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", STOCHASTIC, ids=str, indirect=True)
 def test_seeds_hardly_matter(case: Case, fitted: Fit, votes: VoteTable) -> None:
     apart = np.abs(case.soft_labels(votes, seed=1).to_numpy() - fitted.posterior.soft_labels().p)

@@ -141,6 +141,7 @@ def test_any_frame(data: st.DataObject, rows: int, rule: str, wide: bool) -> Non
     outcome(read_scores, frame)
 
 
+@pytest.mark.slow
 @RELAXED
 @given(
     st.lists(st.tuples(st.text(max_size=6), st.text(max_size=6), st.sampled_from([0, 1])), min_size=1, max_size=12),

@@ -22,7 +22,7 @@ def full_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
         softgold.fit(votes, engine="coordinate").save(folder, source="votes.csv")
         assert (
-            main(["calibrate", str(folder), "--experts", str(SAMPLES / "experts.csv"), "-q", "--replicates", "100"])
+            main(["calibrate", str(folder), "--experts", str(SAMPLES / "experts.csv"), "-q", "--n-bootstrap", "100"])
             == 0
         )
     options = ["--n-bootstrap", "50", "--n-vote-bootstrap", "40", "-q"]

@@ -99,6 +99,7 @@ def fresh(tmp_path: Path) -> Callable[[Callable[[Path], None]], Path]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_target_is_old_or_new(server, fresh, name: str, number: signal.Signals) -> None:  # type: ignore[no-untyped-def]

@@ -79,6 +79,7 @@ def test_a_stored_fit_goes_on_to_the_same_result(
         assert again.diagnostics.steps == last
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 @pytest.mark.parametrize(
     "options",

@@ -40,7 +40,7 @@ COMMANDS = {
     "next": "Say which votes to buy next, and when to stop.",
     "update": "Add votes to a run and fit it again from where it stood.",
     "sample-experts": "Draw items for expert review.",
-    "calibrate": "Choose a threshold from expert labels.",
+    "calibrate": "Calibrate labels with the answers of experts.",
     "evaluate": "Judge models against hard labels and against soft ones.",
     "report": "Write one HTML page that shows what a run has found.",
     "agreement": "Measure agreement of raters: alpha and kappa.",

@@ -113,7 +113,7 @@ def _known(
     here = item_ids.get_indexer(experts.item_ids.astype("str")) >= 0
     unknown = experts.item_ids[answered & ~here]
     if answered.any() and not (answered & here).any():
-        examples = compare_ids(experts.item_ids, "the expert labels", item_ids, where)
+        examples = compare_ids(unknown, "the expert labels", item_ids, where)
         raise InputError(f"none of the {answered.sum()} items that experts answered is in {where}: {examples}")
     if len(unknown) and not ignore_unknown:
         raise InputError(

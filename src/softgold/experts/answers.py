@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError, warn
 from softgold.experts.panel import ExpertPanel
-from softgold.experts.sheets import ANSWER, open_sheet
+from softgold.experts.sheets import ANSWER
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import MISSING_VOTE, SPELLINGS, code_ids
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column, find_optional
-from softgold.readers.sources import TableLike
+from softgold.readers.sources import TableLike, open_source
 
 __all__ = ["UNSURE_SPELLINGS", "as_panel", "read_answers"]
 
 UNSURE = 2
 UNSURE_SPELLINGS = ("unsure", "not sure", "uncertain", "unclear", "unknown", "don't know", "dont know", "maybe", "?")
-ANSWERS = {**SPELLINGS, "y": 1, "n": 0, **dict.fromkeys(UNSURE_SPELLINGS, UNSURE)}
+ANSWERS = {**SPELLINGS, **dict.fromkeys(UNSURE_SPELLINGS, UNSURE)}
 ONLY_EXPERT = "expert"
 
 
@@ -73,13 +73,13 @@ def as_panel(experts: object) -> ExpertPanel:
 
 
 def _read_one(source: TableLike, item: str | None, annotator: str | None, vote: str | None) -> pd.DataFrame:
-    table = open_sheet(source)
+    table = open_source(source, format="table")
     is_sheet = {"item", ANSWER} <= {name.strip().casefold() for name in table.columns}
     # The context of a sheet may have columns that elsewhere are names of items, experts or votes.
     items = find_column(table, ("item",) if is_sheet else ITEM, item)
     answers = find_column(table, (ANSWER,) if is_sheet else VOTE, vote)
     who = find_optional(table, ("expert", "annotator") if is_sheet else EXPERT, annotator)
-    columns = table.load([items, answers] if who is None else [items, answers, who])
+    columns = _without_blank_end(table.load([items, answers] if who is None else [items, answers, who]))
     said = _code_answers(table, answers, columns[1])
     ids = code_ids(table, items, columns[0])
     names = np.full(len(said), ONLY_EXPERT, dtype=object)
@@ -89,6 +89,16 @@ def _read_one(source: TableLike, item: str | None, annotator: str | None, vote: 
     frame = {"item": ids.index().to_numpy(dtype=object)[ids.codes], "expert": names, "answer": said}
     rows = [f"{table.name}, row {row + 1}" for row in range(len(said))]
     return pd.DataFrame(frame).assign(where=rows, is_named=who is not None)
+
+
+def _without_blank_end(columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+    """Leave out the rows without text at the end, which spreadsheets append."""
+    blank = np.ones(len(columns[0]), dtype=np.bool_)
+    for column in columns:
+        texts = pd.Series(column.to_pandas()).astype("str").str.strip()
+        blank &= (texts.isna() | texts.isin(["", "None", "nan"])).to_numpy(dtype=np.bool_)
+    kept = len(blank) - int(np.argmin(blank[::-1])) if not blank.all() else 0
+    return [column.slice(0, kept) for column in columns]
 
 
 def _code_answers(table: Source, column: int, cells: pa.ChunkedArray) -> NDArray[np.int8]:

@@ -16,6 +16,7 @@ from softgold.experts.notices import CalibrationNotice
 from softgold.experts.quality import Comparison, ErrorRates, LabelQuality
 from softgold.experts.rules import ThresholdRule
 from softgold.experts.soft_map import SoftMapFit
+from softgold.tables.ids import restore_ids
 
 __all__ = ["Calibration", "CalibrationSettings", "DetectorChecks", "ReleasedLabels"]
 
@@ -47,7 +48,7 @@ class ReleasedLabels:
         nothing = np.full(len(self.p), np.nan)
         return pd.DataFrame(
             {
-                "item": self.item_ids,
+                "item": restore_ids(self.item_ids),
                 "label": self.label,
                 "p": self.p,
                 "p_calibrated": self.p_calibrated,

@@ -1,31 +1,27 @@
-"""Sheets for experts: written with context and an answer column, and read back as spreadsheets leave them."""
+"""Sheets for experts: items with context and an empty answer column, without soft labels."""
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from softgold.errors import InputError, SoftgoldError
+from softgold.errors import InputError
 from softgold.output import PathLike, atomic_file, write_table
 from softgold.readers.base import Source, shorten
 from softgold.readers.columns import ITEM, VOTE, find_column
-from softgold.readers.frames import FrameSource
 from softgold.readers.sources import TableLike, open_source
-from softgold.readers.text import TextSource
 from softgold.tables.soft_labels import COLUMNS
 
-__all__ = ["ANSWER", "CHOICES", "make_sheet", "open_sheet", "read_context", "write_sheet"]
+__all__ = ["ANSWER", "CHOICES", "make_sheet", "read_context", "write_sheet"]
 
 ANSWER = "answer"
 CHOICES = ("yes", "no", "unsure")
 # Columns that would show the experts what the crowd thinks.
 REVEALING = frozenset(COLUMNS) - {"item"} | {"p_calibrated"}
 WORKBOOKS = (".xlsx", ".xlsm")
-NEEDS_EXTRA = "Excel files need openpyxl: pip install 'softgold[excel]', or save the sheet as CSV"
+NEEDS_EXTRA = "an Excel sheet needs openpyxl: pip install 'softgold[excel]', or write the sheet as .csv"
 
 
 def make_sheet(item_ids: pd.Index[Any], context: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -50,10 +46,10 @@ def read_context(source: TableLike, *, item: str | None = None) -> pd.DataFrame:
     """Read columns to show beside each item, such as a text, the path of an image, or a link; all as text.
 
     Args:
-        source: As in `open_sheet`, with one row per item.
+        source: A path or a data frame with one row per item.
         item: Name of the item column, where it is not one of the common names.
     """
-    table = open_sheet(source)
+    table = open_source(source, format="table")
     items = _named(table, "item") if item is None else None
     at = find_column(table, ITEM, item) if items is None else items
     names = [str(name).strip() for name in table.columns]
@@ -97,78 +93,6 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, force: bool = False) -> 
     page.freeze_panes = "A2"
     with atomic_file(path, force=force) as temporary:
         book.save(temporary)
-
-
-def open_sheet(source: TableLike) -> Source:
-    """Open a table as a spreadsheet program saves it: CSV with commas, semicolons or tabs, or an Excel workbook.
-
-    Rows without any text are left out. Everything else is as in `open_source`.
-    """
-    if not isinstance(source, str | Path) or str(source) == "-":
-        return open_source(source)
-    path = Path(source)
-    if path.suffix.lower() in WORKBOOKS and path.is_file():
-        return _open_workbook(path)
-    if path.suffix.lower() in (".csv", ".txt") and path.is_file():
-        return _open_text(path)
-    return open_source(source)
-
-
-def _open_text(path: Path) -> Source:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # "Unicode text" of Excel
-        data = _as_utf8(data, "utf-16", path)
-    header = data.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0]
-    separator = max(",;\t", key=lambda mark: header.count(mark.encode()))
-    kept = (
-        [line for line in data.splitlines(keepends=True) if line.strip(b'",;\t \r\n')] if b'"' not in data else [data]
-    )
-    return TextSource(str(path), b"".join(kept), separator)
-
-
-def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
-    try:
-        return data.decode(encoding).encode()
-    except UnicodeError:
-        raise InputError(f"{path} is neither UTF-8 nor UTF-16 text; save the file as UTF-8") from None
-
-
-def _open_workbook(path: Path) -> Source:
-    openpyxl = _openpyxl()
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = [[_cell_text(value) for value in row] for row in book.worksheets[0].iter_rows(values_only=True)]
-        book.close()
-    except SoftgoldError:
-        raise
-    except (OSError, KeyError, ValueError, IndexError, TypeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as an Excel workbook: {shorten(error, 200)}") from None
-    return FrameSource(_frame(rows, str(path)), str(path))
-
-
-def _frame(rows: Sequence[Sequence[str]], name: str) -> pd.DataFrame:
-    filled = [row for row in rows if any(text.strip() for text in row)]
-    if not filled:
-        raise InputError(f"{name} is empty; it needs a header and at least one row")
-    width = max(place + 1 for row in filled for place, text in enumerate(row) if text.strip())
-    table = [[*row[:width], *[""] * (width - len(row))] for row in filled]
-    return pd.DataFrame(table[1:], columns=_header(table[0]), dtype="str")
-
-
-def _header(names: Iterable[str]) -> list[str]:
-    return [name.strip() or f"column {place + 1}" for place, name in enumerate(names)]
-
-
-def _cell_text(value: object) -> str:
-    """Return a cell as text; a spreadsheet keeps the whole number 12 as 12.0."""
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _named(table: Source, name: str) -> int | None:

@@ -173,7 +173,7 @@ def fit_soft_map(
         >>> overconfident = 1 / (1 + np.exp(-3 * np.log(honest / (1 - honest))))
         >>> fit = fit_soft_map(overconfident, labels)
         >>> round(fit.logit.slope, 2), fit.improves
-        (0.36, True)
+        (0.38, True)
     """
     check_choice(method, get_args(MapChoice), "method")
     check_positive_int(seed, "seed", minimum=0)

@@ -104,7 +104,8 @@ def study_page(study: Study) -> Page:
     """Return the page on several questions or classes: an overview first, then a tab per question in each section."""
     shown = dict(list(study.tasks.items())[:MOST_TASKS])
     by_task = {name: _run_sections(run) for name, run in shown.items()}
-    sections = (overview_section(study), *merge_sections(by_task))
+    judged = (model_section(study.evaluation),) if study.has("evaluation") else ()
+    sections = (overview_section(study), *judged, *merge_sections(by_task))
     tiles = (
         Tile(f"{len(study.tasks):,}", "questions" if study.kind == "tasks" else "classes"),
         Tile(f"{len(study.soft_labels_frame()):,}", "soft labels"),

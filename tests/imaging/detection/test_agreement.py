@@ -204,6 +204,7 @@ def test_many_raters_are_linked_one_after_the_other(seed):
     assert units_of([raters], 0.3)[0] == plain_units(raters, 0.3)
 
 
+@pytest.mark.slow
 @given(drawn(raters=3))
 def test_a_rater_who_agrees_with_himself_scores_one(raters):
     apart = [(label, [20.0 * i, 0.0, *box[2:]]) for i, (label, box) in enumerate(raters[0])]

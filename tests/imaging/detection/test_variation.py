@@ -93,6 +93,7 @@ box = st.tuples(*[st.floats(0, 12) for _ in range(2)], *[st.floats(1, 9) for _ i
 drawn = st.lists(st.tuples(st.integers(0, 1), box), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(drawn, drawn, st.sampled_from([0.3, 0.5, 0.7]))
 def test_the_plain_procedure_gives_the_same(a, b, threshold):
@@ -127,6 +128,7 @@ def test_no_merge_is_overlooked(threshold):
     assert found == expected
 
 
+@pytest.mark.slow
 @given(drawn, drawn)
 def test_every_annotation_is_of_one_type(a, b):
     counts = variation_types(table_of(a, b)).counts

@@ -14,7 +14,7 @@ from softgold.models.base import FloatArray
 __all__ = ["History"]
 
 LENGTH = 6
-RIDGE = 1e-6
+RIDGE = 1e-10
 LARGEST_GROWTH = 10.0
 
 
@@ -49,11 +49,7 @@ class History:
         return not last <= LARGEST_GROWTH * before
 
     def jump(self, weight: FloatArray) -> FloatArray:
-        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest.
-
-        With few unknowns (a single annotator) it may lie behind, at a point that the iteration runs away from: then it
-        is better to go on, ten moves at once.
-        """
+        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest."""
         if len(self) < 2:
             return self.last_target
         changes = np.diff(self.moves, axis=0)
@@ -62,7 +58,4 @@ class History:
         gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) + 1e-300
         shares = np.linalg.solve(gram, steps @ (self.moves[-1] * weight))
         target: FloatArray = self.last_target - shares @ (np.diff(self.points, axis=0) + changes)
-        backward = ((target - self.points[-1]) * self.moves[-1]) @ weight**2 < 0
-        if backward and len(target) <= 2 * LENGTH:
-            target = self.points[-1] + LARGEST_GROWTH * self.moves[-1]
         return target
