@@ -240,5 +240,5 @@ def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
         # Ids may be called NA or look like numbers; only numbers can be missing.
         frame = pd.read_csv(path, dtype=dict.fromkeys(TEXT_COLUMNS, "str"), na_values=[""], keep_default_na=False)
         return frame if hint is pd.DataFrame else hint.from_frame(frame)
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise StorageError(f"{path} is damaged: {cause(error)}") from None
