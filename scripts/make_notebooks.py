@@ -267,7 +267,7 @@ run = Path(tempfile.mkdtemp()) / "run"
 bought = market["turn"] < 2
 fit = softgold.fit(market[bought], engine="coordinate")
 fit.save(run)
-print(f"{bought.sum():,} votes, {fit.posterior.soft_labels().uncertainty.mean():.1%} of the labels expected to be wrong")
+print(f"{bought.sum():,} votes, {fit.posterior.soft_labels().uncertainty.mean():.1%} of the labels expected wrong")
 ---
 What would more votes buy? Campaigns are simulated from the fitted model: with votes placed where they are worth most,
 and with equally many votes for every item.
@@ -307,7 +307,8 @@ def buy(bought, wanted):
 for _ in range(6):
     wanted = softgold.plan_votes(fit, 200, max_per_item=1).to_frame().set_index("item")["votes_suggested"]
     now = buy(bought, wanted)
-    update = softgold.update_run(run, softgold.read_votes(market[now & ~bought].drop(columns="turn")), cost_per_vote=0.05)
+    new_votes = softgold.read_votes(market[now & ~bought].drop(columns="turn"))
+    update = softgold.update_run(run, new_votes, cost_per_vote=0.05)
     fit, bought = update.fit, now
 history = pd.DataFrame([vars(entry) for entry in softgold.open_run(run).record.history])
 history[["new_votes", "votes", "expected_error", "cost"]].round(4)

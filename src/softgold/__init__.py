@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from softgold.models.crowd.estimator import GLAD, TwoClass
     from softgold.models.tasks import fit_tasks
     from softgold.planning import forecast, plan_controls, plan_votes, read_crew, update_run
-    from softgold.readers import read_experts, read_ratings, read_scores, read_soft_labels, read_study, read_votes
+    from softgold.readers import (
+        read_experts,
+        read_export,
+        read_ratings,
+        read_scores,
+        read_soft_labels,
+        read_study,
+        read_votes,
+    )
     from softgold.runs import Run, Study, open_run, open_study, save_study
     from softgold.simulation import simulate
     from softgold.tables.experts import ExpertLabels
@@ -54,6 +62,7 @@ __all__ = [
     "plan_votes",
     "read_crew",
     "read_experts",
+    "read_export",
     "read_ratings",
     "read_scores",
     "read_soft_labels",
@@ -73,7 +82,15 @@ _HOMES = {
     "softgold.models.crowd.estimator": ("GLAD", "TwoClass"),
     "softgold.planning": ("forecast", "plan_controls", "plan_votes", "read_crew", "update_run"),
     "softgold.models.tasks": ("fit_tasks",),
-    "softgold.readers": ("read_experts", "read_ratings", "read_scores", "read_soft_labels", "read_study", "read_votes"),
+    "softgold.readers": (
+        "read_experts",
+        "read_export",
+        "read_ratings",
+        "read_scores",
+        "read_soft_labels",
+        "read_study",
+        "read_votes",
+    ),
     "softgold.runs": ("Run", "Study", "open_run", "open_study", "save_study"),
     "softgold.simulation": ("simulate",),
     "softgold.tables.experts": ("ExpertLabels",),

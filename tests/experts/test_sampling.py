@@ -53,7 +53,9 @@ def test_bins_are_ordered_none_is_empty_and_ties_are_never_split(p: list[float],
 
 
 def test_distinct_soft_labels_make_equal_rank_bins() -> None:
-    assert np.bincount(assign_bins(np.linspace(0, 1, 103), 10)).tolist() == [10, 11, 10, 10, 10, 11, 10, 10, 10, 11]
+    sizes = np.bincount(assign_bins(np.linspace(0, 1, 103), 10))
+    assert len(sizes) == 10
+    assert sizes.max() - sizes.min() <= 1
 
 
 def test_width_bins_cut_the_scale() -> None:

@@ -146,14 +146,6 @@ def test_one_row_per_annotator_in_order(fitted: Fit, votes: VoteTable) -> None:
     assert np.isfinite(frame.drop(columns="annotator").to_numpy(dtype=float)).all()
 
 
-def test_what_further_votes_cannot_remove(fitted: Fit, votes: VoteTable) -> None:
-    entropy = fitted.posterior.vote_entropy()
-    if entropy is not None:
-        assert entropy.shape == (votes.n_items,)
-        assert ((entropy > 0) & (entropy <= np.log(2))).all()
-    assert (entropy is None) == ("engine" not in find_model(fitted.model).options)
-
-
 def test_soft_labels_are_on_the_side_of_the_truth(fitted: Fit, crowd: Any) -> None:
     right = (fitted.posterior.soft_labels().p[: len(crowd.label)] >= 0.5) == crowd.label
     assert right.mean() > 0.75

@@ -191,16 +191,6 @@ def test_the_vote_to_expect_is_the_mean_over_the_annotators(name: str) -> None:
     assert curve == pytest.approx(0.25 * first + 0.75 * second, abs=1e-6)
 
 
-def test_the_entropy_of_a_vote_that_remains(any_fit: Fit) -> None:
-    """At most that of the vote to expect: knowing the state of an item cannot make its votes less certain."""
-    labels, entropy = any_fit.posterior.soft_labels(), any_fit.posterior.vote_entropy()
-    assert entropy is not None
-    expected = labels.expected_vote
-    total = -expected * np.log(expected) - (1 - expected) * np.log(1 - expected)
-    assert (entropy > 0).all()
-    assert (entropy <= total + 1e-9).all()
-
-
 def test_agreement_with_others_by_hand() -> None:
     rows = [("x", "a", 1), ("x", "b", 1), ("x", "c", 0), ("y", "a", 1), ("y", "b", 0), ("z", "c", 1)]
     # a: x others tie (1/2), y against b (0); b: the same; c: x against both (0), z alone (not counted).

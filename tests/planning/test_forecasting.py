@@ -13,7 +13,7 @@ from softgold.errors import UsageError
 from softgold.models.base import Fit
 from softgold.planning import Crew, Forecast, forecast
 from softgold.planning.forecast_result import Ambiguous, Curve, VotesNeeded
-from softgold.planning.forecasting import _crossing
+from softgold.planning.forecasting import _crossing, _ends
 from softgold.simulation import Simulation
 
 
@@ -44,7 +44,7 @@ def test_votes_placed_well_buy_more(found: Forecast) -> None:
 
 
 def test_the_same_seed_gives_the_same_forecast(fitted: Fit) -> None:
-    one, two, other = (forecast(fitted, horizon=4, n_campaigns=10, seed=seed) for seed in (5, 5, 6))
+    one, two, other = (forecast(fitted, horizon=4, n_campaigns=20, seed=seed) for seed in (5, 5, 6))
     assert np.array_equal(one.adaptive.error, two.adaptive.error)
     assert not np.array_equal(one.adaptive.error, other.adaptive.error)
 
@@ -54,7 +54,7 @@ def test_able_annotators_promise_more(fitted: Fit) -> None:
     ends = {}
     for name, ids in (("worst", ability.index[:6]), ("best", ability.index[-6:])):
         crew = Crew(pd.Index(ids, dtype="str"), np.full(6, 100))
-        ends[name] = forecast(fitted, annotators=crew, horizon=6, n_campaigns=10).uniform.brier[-1]
+        ends[name] = forecast(fitted, annotators=crew, horizon=6, n_campaigns=20).uniform.brier[-1]
     assert ends["best"] < ends["worst"]
 
 
@@ -77,7 +77,7 @@ def test_the_realised_error_lies_in_the_interval_as_often_as_it_says() -> None:
 def test_ambiguous_items_have_been_looked_at_and_stay_even(study: Simulation) -> None:
     votes = softgold.simulate(n_items=150, n_annotators=40, votes_per_item=25, seed=2)
     fit = softgold.fit(votes.votes, engine="coordinate")
-    items = forecast(fit, horizon=2, n_campaigns=10).ambiguous
+    items = forecast(fit, horizon=2, n_campaigns=20).ambiguous
     assert 0 < len(items) < 75
     assert (np.minimum(items.p, 1 - items.p) >= items.error_left - 1e-9).all()
     assert np.minimum(items.p, 1 - items.p).mean() > 0.2
@@ -97,6 +97,12 @@ def test_ambiguous_items_have_been_looked_at_and_stay_even(study: Simulation) ->
 )
 def test_crossings(error: list[float], target: float, expected: float) -> None:
     assert _crossing(np.array([0.0, 10.0, 20.0]), np.array(error), target) == pytest.approx(expected)
+
+
+def test_an_interval_holds_as_many_further_draws_as_it_says() -> None:
+    draws = np.random.default_rng(0).standard_normal((41, 4000))
+    low, high = _ends(draws[:40])
+    assert np.mean((low <= draws[40]) & (draws[40] <= high)) == pytest.approx(0.9, abs=0.015)
 
 
 def sentence(needed: VotesNeeded | None, ambiguous: int = 0, error_left: float = 0.02) -> str:

@@ -15,10 +15,10 @@ import pytest
 
 from softgold.errors import InputError, OutputError, StorageError
 from softgold.evaluation.result import Average, TaskEvaluation
+from softgold.planning import plan_votes
 from softgold.report import render_report, write_report
 from softgold.report.html import report_page
 from softgold.runs import open_run
-from softgold.tables.soft_labels import binary_entropy
 
 EVIL = "<script>alert(1)</script>"
 
@@ -114,14 +114,15 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
         assert name in text
 
 
-def test_items_where_votes_help_are_those_with_the_largest_epistemic_part(run: Path) -> None:
-    summary = open_run(run)
-    table = next(section for section in report_page(summary).sections if section.key == "next").panels[0].tables[1]
-    posterior = summary.fit.posterior
-    gain = binary_entropy(posterior.soft_labels().expected_vote) - posterior.vote_entropy()
-    best = int(np.argmax(gain))
-    assert table.rows[0][0].text == summary.soft_labels.item_ids[best]
-    assert float(table.rows[0][-1].text) == pytest.approx(gain[best], abs=5e-5)
+def test_the_plan_and_the_most_uncertain_items_are_listed(run: Path) -> None:
+    opened = open_run(run)
+    section = next(section for section in report_page(opened).sections if section.key == "next")
+    plan = plan_votes(opened.fit, len(opened.soft_labels)).to_frame()
+    listed = {table.title: [row[0].text for row in table.rows] for table in section.panels[0].tables}
+    first = next(iter(listed.values()))
+    assert first == plan["item"].tolist()[: len(first)]
+    uncertain = opened.soft_labels.item_ids[int(np.argmax(opened.soft_labels.uncertainty))]
+    assert listed["Most uncertain labels"][0] == uncertain
 
 
 def test_ids_are_shown_as_text(bare: Path) -> None:

@@ -25,7 +25,7 @@ def plan(fit: Fit) -> VotePlan:
 
 @pytest.fixture(scope="module")
 def forecast(fit: Fit) -> Forecast:
-    return softgold.forecast(fit, horizon=12, n_campaigns=10)
+    return softgold.forecast(fit, horizon=12, n_campaigns=20)
 
 
 def test_numbers_are_those_of_the_values(forecast: Forecast, plan: VotePlan) -> None:

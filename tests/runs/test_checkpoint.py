@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softgold.errors import StorageError
+from softgold.errors import OutputError, StorageError
 from softgold.models.base import FitState, Model, Progress, find_model, fit
 from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.svi_state import SviState
 from softgold.runs import votes_digest
-from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
+from softgold.runs.checkpoint import (
+    checkpoint_path,
+    claim_checkpoint,
+    discard_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 from softgold.runs.files import read_arrays, write_arrays
 from softgold.tables.votes import VoteTable
 
@@ -163,3 +170,59 @@ def test_damaged_checkpoints_of_svi_are_said(votes: VoteTable, tmp_path: Path) -
         write_arrays(path, {name: array for name, array in arrays.items() if name != missing})
         with pytest.raises(StorageError, match="not a checkpoint"):
             load_checkpoint(path, model, own, "digest")
+
+
+def foreign(path: Path, kind: str) -> None:
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_text("my own notes")
+    elif kind == "arrays":
+        np.savez(path, mine=np.arange(3))
+    else:
+        path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("kind", ["folder", "text", "arrays", "link"])
+def test_what_softgold_did_not_write_is_neither_replaced_nor_removed(tmp_path: Path, kind: str) -> None:
+    path = checkpoint_path(tmp_path / "run")
+    foreign(path, kind)
+    model = find_model("two-class")
+    with pytest.raises(OutputError, match="not a checkpoint of softgold"):
+        claim_checkpoint(path, model, model.checked_settings(), "digest", force=True)
+    discard_checkpoint(path)
+    assert os.path.lexists(path)
+
+
+def test_another_fits_checkpoint_is_discarded_with_force_only(
+    cli: Callable[..., Any], votes: VoteTable, tmp_path: Path
+) -> None:
+    file, run = tmp_path / "votes.csv", tmp_path / "run"
+    votes.to_frame().to_csv(file, index=False)
+    path, model = checkpoint_path(run), find_model("two-class")
+
+    class State:
+        def to_arrays(self) -> dict[str, Any]:
+            return {}
+
+    save_checkpoint(path, State(), model, model.checked_settings(seed=7), "other votes")
+    command = ["fit", file, "-o", run, "--engine", "coordinate"]
+    answer = cli(*command)
+    assert answer.code == 2
+    assert "the checkpoint of another interrupted fit" in answer.err
+    assert path.exists()
+    assert not run.exists()
+    answer = cli(*command, "--force")
+    assert answer.code == 0
+    assert "is discarded" in answer.err
+    assert not path.exists()
+
+
+def test_run_names_as_long_as_names_can_be(cli: Callable[..., Any], votes: VoteTable, tmp_path: Path) -> None:
+    file, run = tmp_path / "votes.csv", tmp_path / ("r" * 250)
+    votes.to_frame().to_csv(file, index=False)
+    answer = cli("fit", file, "-o", run, "--model", "mean")
+    assert answer.code == 0, answer.err
+    assert (run / "run.json").is_file()
+    assert len(checkpoint_path(run).name) <= 255
+    assert checkpoint_path(run) != checkpoint_path(run.with_name("r" * 249))

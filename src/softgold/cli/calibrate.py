@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -98,32 +98,36 @@ def calibrate(
     Writes labels.csv (label, p_calibrated and its band), calibration.json (threshold, bins, intervals, error rates,
     agreement) and experts_summary.csv into the run directory. Any number of answers will do.
     """
-    opened = _open(run, force)
     if key is not None and (bins is not None or scheme is not None):
         raise UsageError("--bins and --scheme are in the --key already; leave them out")
     from softgold.experts import calibrate as run_calibration
     from softgold.experts import read_answers, read_key
     from softgold.readers import read_scores
+    from softgold.runs import is_study
     from softgold.runs.results import plain_result
 
-    result = run_calibration(
-        opened.soft_labels,
-        read_answers(experts, item=item_col, annotator=annotator_col, vote=vote_col),
-        rule=rule,
-        cost=None if cost is None else _cost(cost),
-        target=target,
-        of=of,
-        tie=tie,
-        sample=None if key is None else read_key(key),
-        bins=bins,
-        scheme="rank" if scheme is None else scheme,
-        soft_map=soft_map,
-        scores=None if scores is None else read_scores(scores),
-        ignore_unknown=ignore_unknown,
-        n_bootstrap=n_bootstrap,
-        level=level,
-        seed=seed,
-    )
+    options: dict[str, Any] = {
+        "rule": rule,
+        "cost": None if cost is None else _cost(cost),
+        "target": target,
+        "of": of,
+        "tie": tie,
+        "bins": bins,
+        "scheme": "rank" if scheme is None else scheme,
+        "soft_map": soft_map,
+        "scores": None if scores is None else read_scores(scores),
+        "ignore_unknown": ignore_unknown,
+        "n_bootstrap": n_bootstrap,
+        "level": level,
+        "seed": seed,
+    }
+    columns = {"item": item_col, "annotator": annotator_col, "vote": vote_col}
+    if is_study(run):
+        _calibrate_study(run, experts, columns, key, options, strict=strict, force=force, quiet=quiet, as_json=as_json)
+        return
+    opened = _open(run, force)
+    sample = None if key is None else read_key(key)
+    result = run_calibration(opened.soft_labels, read_answers(experts, **columns), sample=sample, **options)
     if strict and result.comparison.is_worse:
         raise InputError(f"nothing was written, because of --strict: {result.warnings[0]}")
     written = opened.add(result, inputs=experts, force=force)
@@ -132,6 +136,41 @@ def calibrate(
     else:
         say("\n".join(_lines(result)), quiet=quiet)
         say(f"written: {', '.join(map(str, written))}", quiet=quiet)
+
+
+def _calibrate_study(
+    run: Path,
+    experts: list[Path],
+    columns: dict[str, str | None],
+    key: Path | None,
+    options: dict[str, Any],
+    *,
+    strict: bool,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from softgold.cli.studies import calibrate_study
+    from softgold.output import check_target
+    from softgold.runs import open_study
+    from softgold.runs.results import RESULTS, plain_result
+
+    study = open_study(run)
+    check_target(run / RESULTS["calibration"].tables["labels"], force=force)
+    results = calibrate_study(study, experts, columns, key, quiet=quiet, **options)
+    worse = [name for name, result in results.items() if result.comparison.is_worse]
+    if strict and worse:
+        raise InputError(f"nothing was written, because of --strict: {worse[0]}: {results[worse[0]].warnings[0]}")
+    written = study.add(results, inputs=experts, force=force)
+    if as_json:
+        print_json({name: plain_result(result) for name, result in results.items()})
+        return
+    width = max(len(name) for name in results)
+    for name, result in results.items():
+        agreement = f"agreement {_agreement(result.after)}, {_agreement(result.before)} at 0.5"
+        positives = f"{result.after.positives:,} positives"
+        say(f"{name:<{width}}  threshold {result.threshold:.4f}, {positives}, {agreement}", quiet=quiet)
+    say(f"written: {', '.join(map(str, written))}", quiet=quiet)
 
 
 def _cost(text: str) -> tuple[float, float]:

@@ -107,8 +107,9 @@ def evaluate(
     from softgold.runs.results import plain_result
 
     folder = _check_paths(run, soft_labels, output, force)
-    table, column, released = _read_soft(run, soft_labels, soft, item_col)
+    folders = [run, scores.parent]
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
+    table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
     soft_path = soft_labels if run is None else run / "soft_labels.csv"
     with progress(f"judging {len(models.models)} models on {len(models):,} items", STEPS, quiet=quiet) as advance:
         result = run_evaluation(
@@ -116,8 +117,8 @@ def evaluate(
             models,
             soft=column,
             labels=released if labels is None else _read_hard(labels),
-            tasks=_read_tasks(task_col, group_col, items, [run, scores.parent], item_col),
-            groups=_read_groups(group_col, items, [run, scores.parent], [soft_path, scores], item_col),
+            tasks=tasks if tasks is not None else _read_tasks(task_col, group_col, items, folders, item_col),
+            groups=_read_groups(group_col, items, folders, [soft_path, scores], item_col),
             k=LENGTHS if k is None else k,
             missing=missing,
             ignore_unknown=ignore_unknown,
@@ -155,12 +156,12 @@ def _steps(advance: Callable[[int], None]) -> Callable[[float], None]:
 def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None, force: bool) -> Path:
     """Return the folder to write to."""
     from softgold.output import check_target
-    from softgold.runs import open_run
+    from softgold.runs import is_study, open_run
     from softgold.runs.results import RESULTS
 
     if (run is None) == (soft_labels is None):
         raise UsageError("give a run directory or --soft-labels FILE, one of the two")
-    if run is not None:
+    if run is not None and not is_study(run):
         open_run(run)
     folder = output or run or Path()
     if folder.exists() and not folder.is_dir():
@@ -172,23 +173,28 @@ def _check_paths(run: Path | None, soft_labels: Path | None, output: Path | None
 
 
 def _read_soft(
-    run: Path | None, soft_labels: Path | None, soft: str, item: str | None
-) -> tuple[SoftLabels, str, ReleasedLabels | None]:
-    """Return the table, the column of it that serves as soft label, and the released labels of a calibrated run."""
+    run: Path | None, soft_labels: Path | None, soft: str, item: str | None, scored: pd.Index[str], *, quiet: bool
+) -> tuple[SoftLabels, str, ReleasedLabels | None, pd.Series | None]:
+    """Return the table, its column that serves as soft label, the released labels, and the tasks, of a run."""
+    from softgold.cli.studies import merged_soft_labels
     from softgold.evaluation.labels import SOFT_COLUMNS
     from softgold.readers import read_soft_labels
-    from softgold.runs import open_run
+    from softgold.runs import is_study, open_run, open_study
 
     if run is None:
         # In a table of another origin any column can be the soft label.
-        return read_soft_labels(str(soft_labels), item=item, p=soft), "p", None
+        return read_soft_labels(str(soft_labels), item=item, p=soft), "p", None, None
     if soft not in SOFT_COLUMNS:
         raise UsageError(f"--soft must be one of {', '.join(SOFT_COLUMNS)} for a run directory; got {soft!r}")
+    if is_study(run):
+        study = open_study(run)
+        table, tasks = merged_soft_labels(study, scored, quiet=quiet)
+        return table, soft, study.labels if study.has("labels") else None, tasks
     opened = open_run(run)
     released = opened.labels if opened.has("labels") else None
     if soft == "p_calibrated" and released is None:
         raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
-    return opened.soft_labels, soft, released
+    return opened.soft_labels, soft, released, None
 
 
 def _read_hard(path: Path) -> pd.Series:

@@ -135,7 +135,7 @@ def fit_command(
             say("\n".join([*study_lines(fits), f"written: {output}"]), quiet=quiet)
         return
     table = study.only
-    fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, quiet=quiet)
+    fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, force=force, quiet=quiet)
     _finish(fitted, output, samples=samples, source=votes, force=force)
     if as_json:
         print_json(_answer(fitted, output))
@@ -154,16 +154,17 @@ def _share_or_name(prevalence: str | None) -> float | str | None:
 
 
 def _fit_with_checkpoints(
-    table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, quiet: bool
+    table: VoteTable, model: Model, settings: Any, output: Path, *, resume: bool, force: bool, quiet: bool
 ) -> Fit:
     from softgold.models.base import fit
     from softgold.runs import votes_digest
-    from softgold.runs.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
+    from softgold.runs.checkpoint import checkpoint_path, claim_checkpoint, load_checkpoint, save_checkpoint
 
     path, digest = checkpoint_path(output), votes_digest(table)
     if resume and not path.is_file():
         raise UsageError(f"there is no checkpoint {path} to resume from; fit without --resume")
     begin = load_checkpoint(path, model, settings, digest) if resume else None
+    claim_checkpoint(path, model, settings, digest, force=force)
     keeper = _Keeper(lambda state: save_checkpoint(path, state, model, settings, digest))
     arguments: dict[str, Any] = {name: getattr(settings, name) for name in model.options}
     try:
@@ -227,11 +228,11 @@ class _Keeper:
 
 
 def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, force: bool) -> None:
-    from softgold.runs.checkpoint import checkpoint_path
+    from softgold.runs.checkpoint import checkpoint_path, discard_checkpoint
 
     checkpoint = checkpoint_path(output)  # before the folder that `.` may stand for is replaced
     fitted.save(output, samples=samples, source=source, force=force)
-    checkpoint.unlink(missing_ok=True)
+    discard_checkpoint(checkpoint)
 
 
 def _answer(fitted: Fit, output: Path) -> dict[str, Any]:

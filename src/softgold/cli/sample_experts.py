@@ -52,12 +52,16 @@ def sample_experts(
     from softgold.experts.sheets import read_context, write_sheet
     from softgold.output import atomic_files, check_target, write_table
     from softgold.readers import read_soft_labels
+    from softgold.runs import is_study
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
     if key.resolve() == output.resolve():
         raise UsageError("--key and --output must be two files: the experts must not see the key")
     for target in (output, key):
         check_target(target, force=force)
+    if run.is_dir() and is_study(run):
+        _sample_study(run, output, key, budget, scheme, seed=seed, context=context, force=force, quiet=quiet)
+        return
     soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
     shown = None if context is None else read_context(context, item=item_col)
     sample = sample_for_experts(soft_labels, budget, scheme=scheme, seed=seed)
@@ -71,3 +75,36 @@ def sample_experts(
     if as_json:
         strata = {"sampled": sample.sampled_per_bin, "items": sample.bins.n_items, "p_mean": sample.bins.p_mean}
         print_json({"sheet": output, "key": key, "n_items": len(sample), "strata": strata, "expected": expected})
+
+
+def _sample_study(
+    run: Path,
+    output: Path,
+    key: Path,
+    budget: int,
+    scheme: Literal["neyman", "paper"],
+    *,
+    seed: int,
+    context: Path | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Draw the same number of items of every question into one sheet with a column `task`."""
+    import pandas as pd
+
+    from softgold.cli.studies import sample_study
+    from softgold.experts.sheets import make_sheet, read_context, write_sheet
+    from softgold.output import atomic_files, write_table
+    from softgold.runs import open_study
+
+    study = open_study(run)
+    if study.kind == "classes":
+        raise UsageError("a run with several classes needs no sheet per class: sample from the run of one of them")
+    drawn, key_table = sample_study(study, budget, scheme=scheme, seed=seed)
+    sheet = make_sheet(pd.Index(drawn["item"]), None if context is None else read_context(context))
+    sheet.insert(0, "task", drawn["task"].to_numpy())
+    with atomic_files([key, output], force=force) as (key_file, sheet_file):
+        write_table(key_table, key_file)
+        write_sheet(sheet, sheet_file)
+    say(f"{len(sheet):,} items of {len(study.tasks)} questions for the experts: {output}", quiet=quiet)
+    say(f"the key, not for the experts: {key}", quiet=quiet)

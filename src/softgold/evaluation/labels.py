@@ -53,7 +53,8 @@ def hard_labels(soft_labels: SoftLabels, given: GivenLabels) -> HardLabels:
     """
     if isinstance(given, ReleasedLabels):
         by_item = pd.Series(given.label, index=given.item_ids)
-        return HardLabels(_aligned(by_item, soft_labels), f"labels released at p >= {given.threshold:.4f}")
+        cut = "the threshold of each task" if np.isnan(given.threshold) else f"p >= {given.threshold:.4f}"
+        return HardLabels(_aligned(by_item, soft_labels), f"labels released at {cut}")
     if isinstance(given, pd.DataFrame):
         if not {"item", "label"} <= set(given.columns):
             raise InputError(f"a table of hard labels needs the columns item and label, got {list(given.columns)}")

@@ -107,6 +107,8 @@ def choose(
     candidates = evidence.candidates(rule.of)
     if rule.name == "bins":
         bins = _bins_rule(evidence, rule, labels, copies, centre)
+        # The map speaks for bins without labels too, and those have no mean of sampled items.
+        candidates = np.where(np.isnan(candidates), evidence.bins.p_mean, candidates)
         return Choice(_threshold_at(bins, candidates, NEVER), bins >= 0)
     if rule.name in CHANGE_RULES:
         bins = CHANGE_RULES[rule.name](*evidence.tally(labels, copies))

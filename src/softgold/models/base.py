@@ -85,13 +85,6 @@ class Posterior(ABC):
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything but the ids and the settings as arrays of numbers."""
 
-    def vote_entropy(self) -> FloatArray | None:
-        """Return the mean entropy of a vote on each item given all there is to know of it, shape (I,).
-
-        It is what further votes cannot remove. None for models that do not tell.
-        """
-        return None
-
 
 @dataclass(frozen=True)
 class ComponentReport:

@@ -13,7 +13,7 @@ from softgold.models.base import ADVERSARIAL, Fit
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
 from softgold.report.plots import Mark, Spread, curve, histogram, spreads
 from softgold.runs import Run
-from softgold.tables.soft_labels import SoftLabels, binary_entropy
+from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["adversaries", "annotator_section", "fit_section", "glance_section", "next_section", "soft_section"]
 
@@ -294,54 +294,25 @@ def _bound_figure(bound: list[float]) -> Figure:
     )
 
 
-def next_section(run: Run) -> Section:
-    """List the most uncertain items, and those where more votes would help most."""
-    tables = [
-        _item_table(
-            run.soft_labels,
-            run.soft_labels.uncertainty,
-            "Most uncertain labels",
-            "Ask an expert about these first, or leave them out of a benchmark that needs certain labels.",
-            "min(p, 1 − p)",
-        )
-    ]
-    gain = _vote_gain(run) if run.has("fit") else None
-    if gain is not None:
-        tables.append(
-            _item_table(
-                run.soft_labels,
-                gain,
-                "Where more votes would help most",
-                "Here the next vote is uncertain because there are too few votes, and not because people disagree: the "
-                "gain is what one more vote is expected to tell, in nats.",
-                "gain of a vote",
-            )
-        )
-    words = "Where another look pays off most."
-    return Section("next", "What to look at next", words, (Panel(tables=tuple(tables)),))
-
-
-def _vote_gain(run: Run) -> FloatArray | None:
-    """Return the entropy of the next vote that more votes would remove, in nats; None if the model does not tell."""
-    posterior = run.fit.posterior
-    disagreement = posterior.vote_entropy()
-    if disagreement is None or len(disagreement) != len(run.soft_labels):
-        return None
-    return np.maximum(binary_entropy(posterior.soft_labels().expected_vote) - disagreement, 0.0)
-
-
-def _item_table(soft: SoftLabels, value: FloatArray, title: str, words: str, column: str) -> Table:
+def next_section(soft: SoftLabels) -> Section:
+    """List the most uncertain items."""
     # Of equal values the one with fewer votes first, then the order of the table.
-    order = np.lexsort((np.arange(len(soft)), soft.n_votes, -value))[:MOST_ITEMS]
+    order = np.lexsort((np.arange(len(soft)), soft.n_votes, -soft.uncertainty))[:MOST_ITEMS]
     rows = tuple(
         (
             named(soft.item_ids[at]),
             real(soft.p[at]),
             amount(soft.n_votes[at]),
             Cell(f"{soft.n_positive[at]:g}", float(soft.n_positive[at])),
-            real(value[at], 4),
+            real(soft.uncertainty[at], 4),
         )
         for at in order
     )
-    rest = f"{len(rows)} of {len(soft):,}; all are in soft_labels.csv" if len(rows) < len(soft) else ""
-    return Table(("item", "p", "votes", "positive", column), rows, title, words, rest)
+    table = Table(
+        ("item", "p", "votes", "positive", "min(p, 1 − p)"),
+        rows,
+        "Most uncertain labels",
+        "Ask an expert about these first, or leave them out of a benchmark that needs certain labels.",
+        f"{len(rows)} of {len(soft):,}; all are in soft_labels.csv" if len(rows) < len(soft) else "",
+    )
+    return Section("next", "What to do next", "Where another look pays off most.", (Panel(tables=(table,)),))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from softgold.errors import StorageError
+from softgold.errors import StorageError, UsageError
+from softgold.planning import forecast, plan_votes
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary
@@ -20,12 +21,14 @@ from softgold.report.label_sections import (
 )
 from softgold.report.lead import in_doubt, run_lead, study_lead, tells_abilities
 from softgold.report.model_section import leading_words, model_section
+from softgold.report.planning_section import planning_section
 from softgold.report.summary import file_names
 from softgold.runs import Run, Study
 
 __all__ = ["Page", "convergence_page", "join_pages", "run_page", "study_page"]
 
 MOST_TASKS = 24
+REPORT_CAMPAIGNS = 20
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,25 @@ def _run_sections(run: Run) -> tuple[Section, ...]:
         sections.append(model_section(run.evaluation))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
-    sections.append(next_section(run))
+    sections.append(_next_section(run))
     if run.has("fit"):
         sections.append(fit_section(run.fit))
     return tuple(sections)
+
+
+def _next_section(run: Run) -> Section:
+    """Say what further votes would change, where the model tells, and list the most uncertain items."""
+    uncertain = next_section(run.soft_labels)
+    if not run.has("fit"):
+        return uncertain
+    try:
+        found = forecast(run.fit, n_campaigns=REPORT_CAMPAIGNS)
+        plan = plan_votes(run.fit, len(run.soft_labels))
+    except UsageError:  # a baseline does not say what a vote would change
+        return uncertain
+    planned = planning_section(found, plan, run.record.history)
+    first, second = planned.panels[0], uncertain.panels[0]
+    return replace(planned, panels=(replace(first, tables=(*first.tables, *second.tables)),))
 
 
 def _run_tiles(run: Run) -> tuple[Tile, ...]:
@@ -104,7 +122,8 @@ def study_page(study: Study) -> Page:
     """Return the page on several questions or classes: an overview first, then a tab per question in each section."""
     shown = dict(list(study.tasks.items())[:MOST_TASKS])
     by_task = {name: _run_sections(run) for name, run in shown.items()}
-    sections = (overview_section(study), *merge_sections(by_task))
+    judged = (model_section(study.evaluation),) if study.has("evaluation") else ()
+    sections = (overview_section(study), *judged, *merge_sections(by_task))
     tiles = (
         Tile(f"{len(study.tasks):,}", "questions" if study.kind == "tasks" else "classes"),
         Tile(f"{len(study.soft_labels_frame()):,}", "soft labels"),

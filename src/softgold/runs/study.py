@@ -17,7 +17,15 @@ from softgold.models.base import Fit, Notice
 from softgold.output import PathLike, atomic_directory, update_directory, write_json, write_table
 from softgold.runs.files import read_json
 from softgold.runs.fits import ANNOTATORS, RECORD, SOFT_LABELS, save_fit
-from softgold.runs.results import ResultKind, check_kinds, result_tables, write_files
+from softgold.runs.results import (
+    RESULTS,
+    ResultKind,
+    changes,
+    check_kinds,
+    read_result,
+    result_tables,
+    write_files,
+)
 from softgold.runs.run import Run
 from softgold.runs.typed import decode
 from softgold.tables.classes import ClassLabels, combine_classes
@@ -146,13 +154,27 @@ class Study:
         return {task.name: Run(self.path / TASKS / task.folder) for task in self.record.tasks}
 
     def has(self, part: str) -> bool:
-        """Return whether every question has a part, as `Run.has` says."""
+        """Return whether every question has a part, as `Run.has` says; an evaluation is of all questions together."""
+        if part == "evaluation":
+            return (self.path / RESULTS["evaluation"].record).is_file()
         return all(run.has(part) for run in self.tasks.values())
 
     @cached_property
     def class_labels(self) -> ClassLabels:
         """Soft labels of several classes; p of each class against the rest, divided by their sum."""
         return combine_classes({name: run.soft_labels for name, run in self.tasks.items()})
+
+    @cached_property
+    def labels(self) -> Any:
+        """The released labels of all questions, a `softgold.experts.ReleasedLabels`; each has its own threshold."""
+        table = pd.concat([run.labels.to_frame() for run in self.tasks.values()], ignore_index=True)
+        first = next(iter(self.tasks.values())).labels
+        return type(first).from_frame(table.assign(threshold=float("nan")))
+
+    @cached_property
+    def evaluation(self) -> Any:
+        """The evaluation of models on all questions, a `softgold.evaluation.Evaluation`."""
+        return read_result(self.path, RESULTS["evaluation"])
 
     def soft_labels_frame(self) -> pd.DataFrame:
         """Return the table of soft_labels.csv: with a column `task`, or with one column per class."""
@@ -185,11 +207,14 @@ class Study:
 
     def problems(self) -> tuple[Notice, ...]:
         """Return what does not belong together, question by question."""
-        return tuple(
+        found = [
             Notice(notice.kind, f"{name}: {notice.text}")
             for name, run in self.tasks.items()
             for notice in run.problems()
-        )
+        ]
+        if self.has("evaluation") and changes(self.path, RESULTS["evaluation"])[1]:
+            found.append(Notice("stale", "evaluation.json was made with other labels: run 'softgold evaluate' again"))
+        return tuple(found)
 
 
 def _merged_tables(kind: ResultKind, results: Mapping[str, Any]) -> dict[str, pd.DataFrame]:

@@ -104,10 +104,6 @@ class CrowdPosterior(Posterior):
         }
         return pd.DataFrame(columns)
 
-    def vote_entropy(self) -> FloatArray:
-        """Return the mean entropy of a vote given the state of the item, shape (I,)."""
-        return self.items.expected_entropy
-
     def _p_adversarial(self) -> FloatArray:
         """Return P(ability < 0), over both images where the component is in doubt."""
         below = ndtr(-self.skills.mean[:, 0] / np.sqrt(self.skills.cov[:, 0]))

@@ -17,7 +17,6 @@ from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
 from softgold.models.crowd.states import States, normal_nodes, quantiles
 from softgold.models.crowd.threads import worker_pool
-from softgold.tables.soft_labels import binary_entropy
 from softgold.tables.votes import VoteTable
 
 __all__ = ["INTERVAL", "ItemSummary", "class_rates", "response_curve", "summarise_items", "summarise_published"]
@@ -37,7 +36,6 @@ class ItemSummary:
         high: Upper end.
         positive: p, the soft label.
         expected_vote: Share of positive votes to expect from the annotators of this table.
-        expected_entropy: Mean entropy of a vote given the item's state: what further votes cannot remove.
     """
 
     mean: FloatArray
@@ -46,7 +44,6 @@ class ItemSummary:
     high: FloatArray
     positive: FloatArray
     expected_vote: FloatArray
-    expected_entropy: FloatArray
 
     def mixed(self, certainty: FloatArray, odds: FloatArray) -> ItemSummary:
         """Return the mixture of each item with its mirror image; arguments as in `mirror.mix`.
@@ -86,7 +83,6 @@ def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: Flo
     Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
     """
     response = respond(skills, states)
-    entropy = binary_entropy(curve)
     nodes = unit * states.b_nodes
 
     def work(chunk: VoteChunk) -> ItemSummary:
@@ -100,7 +96,7 @@ def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: Flo
         variance = (mass * (unit * states.b - mean[:, None]) ** 2).sum(axis=1)
         low, high = quantiles(nodes, states.over_b(mass), INTERVAL)
         positive = np.clip(mean_of(states.positive), 0.0, 1.0)
-        return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve), mean_of(entropy))
+        return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
 
     with worker_pool() as pool:
         return ItemSummary.concatenate(part for _, part in in_order(work, vote_chunks(votes), pool))
@@ -112,8 +108,8 @@ def summarise_published(
     """Return the summary of items as the published recipe has them: b is Normal, and its sign is the class."""
     nodes, weights = normal_nodes(21)
     chance = np.interp((b_mean[:, None] + b_sd[:, None] * nodes) / unit, states.b, curve)
-    expected = chance @ weights, binary_entropy(chance) @ weights
-    return ItemSummary(b_mean, b_sd, b_mean - REACH * b_sd, b_mean + REACH * b_sd, ndtr(b_mean / b_sd), *expected)
+    low, high = b_mean - REACH * b_sd, b_mean + REACH * b_sd
+    return ItemSummary(b_mean, b_sd, low, high, ndtr(b_mean / b_sd), chance @ weights)
 
 
 @dataclass(frozen=True, eq=False)
