@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from softgold.errors import StorageError, UsageError
 from softgold.evaluation import ClassEvaluation
@@ -27,6 +28,9 @@ from softgold.report.summary import file_names
 from softgold.runs import Run, Study
 
 __all__ = ["Page", "convergence_page", "join_pages", "run_page", "study_page"]
+
+Given = TypeVar("Given")
+Built = TypeVar("Built")
 
 MOST_TASKS = 24
 REPORT_CAMPAIGNS = 20
@@ -63,15 +67,23 @@ def run_page(run: Run) -> Page:
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(expert_section(run.calibration))
+        sections.append(_built(expert_section, run.calibration, "calibration.json"))
     if run.has("evaluation"):
-        sections.append(model_section(run.evaluation))
+        sections.append(_built(model_section, run.evaluation, "evaluation.json"))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(_next_section(run))
     if run.has("fit"):
         sections.append(fit_section(run.fit))
     return tuple(sections)
+
+
+def _built(build: Callable[[Given], Built], result: Given, name: str) -> Built:
+    """Build a section or tile from a file that somebody may have edited: well typed, and yet with parts missing."""
+    try:
+        return build(result)
+    except (KeyError, TypeError, ValueError, IndexError, StopIteration, OverflowError) as error:
+        raise StorageError(f"{name} is not what softgold writes: {error!r}; make it again") from error
 
 
 def _next_section(run: Run) -> Section:
@@ -99,9 +111,9 @@ def _run_tiles(run: Run) -> tuple[Tile, ...]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        tiles.append(expert_tile(run.calibration))
+        tiles.append(_built(expert_tile, run.calibration, "calibration.json"))
     if run.has("evaluation"):
-        leading = leading_words(run.evaluation)
+        leading = _built(leading_words, run.evaluation, "evaluation.json")
         if leading is not None:
             tiles.append(Tile(*leading))
     return tuple(tiles)

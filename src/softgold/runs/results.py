@@ -195,6 +195,8 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
     try:
         for entry in fields(result):
             if entry.name in kind.tables:
+                if hints[entry.name] is pd.DataFrame:  # only its digest tells whether it is whole
+                    _refuse_changes(folder, kind, kind.tables[entry.name], record)
                 values[entry.name] = read_result_table(folder, kind, entry.name)
             elif entry.name in record:
                 values[entry.name] = decode(hints[entry.name], record[entry.name], entry.name)
@@ -206,6 +208,14 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
             f"{folder / kind.record} is not what this version of softgold writes ({cause(error)}); "
             f"run '{kind.command}' again"
         ) from None
+
+
+def _refuse_changes(folder: Path, kind: ResultKind, name: str, record: Mapping[str, Any]) -> None:
+    files = decode(Mapping[str, str], record.get("files"), "files")
+    if (folder / name).is_file() and changed_files(folder, files, [name]):
+        raise StorageError(
+            f"{folder / name} was changed after '{kind.command}' wrote it; run '{kind.command}' again, with --force"
+        )
 
 
 def changes(folder: Path, kind: ResultKind) -> tuple[list[str], list[str]]:
