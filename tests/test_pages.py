@@ -11,7 +11,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", flags=re.MULTILINE | re.D
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["campaigns", "detection", "duplicates", "segmentation"])
+@pytest.mark.parametrize("page", ["campaigns", "detection", "duplicates", "segmentation", "studies"])
 def test_the_blocks_of_a_page_run_in_order(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

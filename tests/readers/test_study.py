@@ -77,6 +77,15 @@ def test_three_values_are_classes() -> None:
     assert all(table.item_ids.tolist() == ["x", "y"] for table in study.votes.values())
 
 
+def test_none_is_a_class_like_any_other() -> None:
+    study = read_study(frame(item="xxyy", annotator="abab", vote=["none", "mild", "severe", "none"]))
+    assert {name: table.votes.tolist() for name, table in study.votes.items()} == {
+        "mild": [0, 1, 0, 0],
+        "none": [1, 0, 0, 1],
+        "severe": [0, 0, 1, 0],
+    }
+
+
 def test_integers_from_one_to_five_are_classes() -> None:
     study = read_study(frame(item="xxyyz", annotator="ababa", vote=[1, 2, 3, 4, 5]))
     assert (study.kind, list(study.votes)) == ("classes", ["1", "2", "3", "4", "5"])

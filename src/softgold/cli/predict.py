@@ -78,7 +78,8 @@ def _matched(study: StudyVotes, posteriors: dict[str, Posterior], run: Path) -> 
     unknown = [name for name in study.votes if name not in posteriors]
     if unknown:
         known = ", ".join(repr(name) for name in list(posteriors)[:8]) if "" not in posteriors else "a single question"
-        raise InputError(f"{run} has {known}; the votes are on {unknown[0]!r}" if unknown[0] else f"{run} has {known}")
+        given = f"are on {unknown[0]!r}" if unknown[0] else "have no task; name the column with --task-col"
+        raise InputError(f"{run} has {known}; the votes {given}")
     tables = dict(study.votes)
     if study.kind == "classes" or ("" not in posteriors and open_study(run).kind == "classes"):
         first = next(iter(tables.values()))

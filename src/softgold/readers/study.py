@@ -148,8 +148,8 @@ def _values(table: Source, column: int) -> Mapping[str, int]:
     counts: dict[str, int] = {}
     values = python_cells(table, column, counted.field("values"))
     for value, count in zip(values, counted.field("counts").to_pylist(), strict=True):
-        text = str(value).strip()
-        if text.lower() not in {*ABSENT, "none"}:
+        text = "" if value is None else str(value).strip()
+        if text.lower() not in ABSENT:  # "none" is a class; an empty cell is not
             counts[text] = counts.get(text, 0) + count
     return counts
 
