@@ -24,7 +24,7 @@ export XDG_CACHE_HOME := $(CACHE)/xdg
 # Where Python comes without ensurepip, the pip beside it installs into the environment.
 PIP = $(shell test -x $(BIN)/pip && echo $(BIN)/pip || echo $(PYTHON) -m pip --python $(BIN)/python)
 
-.PHONY: demo test test-fast check clean
+.PHONY: demo test test-fast check clean torture torture-tests
 
 demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
@@ -37,6 +37,16 @@ test: check
 
 test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"
+
+# The campaigns of tests/robustness/ with many more cases, for hours: make torture CASES=100000 SEED=3
+CASES ?= 2000
+SEED  ?= 1
+torture: $(VENV)/.installed-dev
+	@echo "$(CASES) cases per campaign, seed $(SEED)"
+	@SOFTGOLD_CASES=$(CASES) SOFTGOLD_SEED=$(SEED) $(MAKE) --no-print-directory torture-tests
+
+torture-tests:
+	$(PYTEST) tests/robustness
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

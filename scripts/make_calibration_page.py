@@ -19,6 +19,7 @@ import pandas as pd
 RULES = ("map", "bins", "changepoint", "largest_jump", "onset", "f1", "youden")
 LOSSES = ("log loss of p", "log loss of p_calibrated")
 AT = 100
+BUDGETS = (10, 50, 100, 400)
 
 Rows = list[dict[str, Any]]
 
@@ -26,6 +27,7 @@ Rows = list[dict[str, Any]]
 def budget_table(rows: Rows) -> Rows:
     """Return one row per sheet and budget: means over the tables of their means over draws."""
     frame = pd.DataFrame(rows)
+    frame = frame[frame["budget"].isin(BUDGETS)]
     per_table = frame.groupby(["sheet", "budget", "data"]).mean(numeric_only=True)
     return [
         {
@@ -153,7 +155,8 @@ def main() -> None:
     if options.experts:
         measured = json.loads(options.experts.read_text())
         tables |= {"budgets": budget_table(measured["budgets"]), "tables": data_table(measured["budgets"])}
-        tables |= {"findings": finding_table(measured["tasks"]), "priors": prior_table(measured["priors"])}
+        # The page has the mean over findings only.
+        tables |= {"findings": finding_table(measured["tasks"])[-1:], "priors": prior_table(measured["priors"])}
         tables |= {"maps": map_table(measured["maps"])}
     if options.simulated:
         tables |= {"simulated": simulated_table(json.loads(options.simulated.read_text()))}

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from softgold.evaluation import Evaluation, Lead, TaskEvaluation, evaluate, read_tasks
-from softgold.evaluation.words import notice_words, place_names
+from softgold.evaluation.words import place_names
 from softgold.models.baselines import Mean
 from softgold.readers import read_scores, read_votes
 from softgold.report.plots import Point, paired_bars, scatter, slope
@@ -84,20 +84,20 @@ def stability(task: TaskEvaluation, metric: str, labels: str) -> float:
 
 
 def summary_table(study: Study) -> str:
-    """Return one row per finding: how doubtful it is, who leads, R^2, ceiling, stability."""
+    """Return one row per finding: how common and how doubtful it is, R^2, ceiling, stability."""
     rows = []
     for task, reference in study.findings():
         auroc, ap = task.comparisons[0], task.comparisons[1]
         rows.append(
             {
                 "finding": str(task.task),
-                "positive: majority of 8 / of 5": f"{task.base_rate:.1%} / {reference.base_rate:.1%}",
+                "positive, of 8 / of 5": f"{task.base_rate:.1%} / {reference.base_rate:.1%}",
                 "mean soft label": f"{task.soft_base_rate:.3f}",
-                "ceiling of soft AUROC": f"{cells(task).loc['soft_auroc']['ceiling'].iloc[0]:.3f}",
+                "ceiling": f"{cells(task).loc['soft_auroc']['ceiling'].iloc[0]:.3f}",
                 "R² AUROC": f"{auroc.r_squared:.3f}",
                 "R² AP": f"{ap.r_squared:.3f}",
-                "stability AUROC, ordinary → soft": arrow(task, "AUROC"),
-                "stability AP, ordinary → soft": arrow(task, "AP"),
+                "stability AUROC": arrow(task, "AUROC"),
+                "stability AP": arrow(task, "AP"),
             }
         )
     return markdown(rows)
@@ -111,30 +111,39 @@ def arrow(task: TaskEvaluation, metric: str) -> str:
 def names(lead: Lead) -> str:
     """Return the first model, in how many resamples it is ahead of the closest, and how many are not told apart."""
     share = f", {lead.probability:.0%}" if lead.closest not in lead.models else ""
-    return f"{' = '.join(lead.models)} (+{len(lead.rivals)}{share})"
+    return f"{', '.join(lead.models)} (+{len(lead.rivals)}{share})"
 
 
-def finding_table(task: TaskEvaluation, reference: TaskEvaluation) -> str:
-    """Return one row per model, best by soft AUROC first, ranks in brackets."""
-    found, other = cells(task), cells(reference)
-    order = found.loc["soft_auroc"].sort_values("rank", kind="stable").index
+def equal_models(found: pd.DataFrame) -> list[list[str]]:
+    """Return the models, best by soft AUROC first; those with equal values of every metric together."""
+    groups: dict[tuple[float, ...], list[str]] = {}
+    for model in found.loc["soft_auroc"].sort_values("rank", kind="stable").index:
+        values = tuple(float(found.loc[(metric, model), "value"]) for pair in PAIRS for metric in pair[:2])
+        groups.setdefault(values, []).append(str(model))
+    return list(groups.values())
+
+
+def finding_table(task: TaskEvaluation) -> str:
+    """Return one row per model, best by soft AUROC first; equal models share a row."""
+    found = cells(task)
     rows = []
-    for model in order:
-        row = {"model": str(model)}
+    for models in equal_models(found):
+        row = {"model": ", ".join(models)}
         for ordinary, soft, title in PAIRS:
-            row[f"{title}, majority of 8"] = ranked(found.loc[ordinary], model)
-            row[f"{title}, of 5"] = ranked(other.loc[ordinary], model)
-            row[f"soft {title}"] = ranked(found.loc[soft], model, with_interval=True)
+            row[title] = f"{found.loc[(ordinary, models[0]), 'value']:.4f}"
+            row[f"soft {title}"] = f"{found.loc[(soft, models[0]), 'value']:.4f}"
         rows.append(row)
     return markdown(rows)
 
 
-def ranked(rows: pd.DataFrame, model: str, with_interval: bool = False) -> str:
-    """Return the value of a model with its rank."""
-    row = rows.loc[model]
-    place = dict(zip(rows.index, place_names(rows["rank"].tolist()), strict=True))[model]
-    span = f" [{row['low']:.3f}, {row['high']:.3f}]" if with_interval else ""
-    return f"{row['value']:.4f}{span} ({place})"
+def width_words(study: Study) -> str:
+    """Say how wide the intervals of the soft metrics are."""
+    parts = []
+    for _, soft, title in PAIRS:
+        tables = [cells(task).loc[soft] for task in study.majority.tasks]
+        widths = np.concatenate([(table["high"] - table["low"]).to_numpy() for table in tables])
+        parts.append(f"of soft {title} {widths.min():.3f} to {widths.max():.3f}")
+    return " and ".join(parts)
 
 
 def file_name(task: TaskEvaluation, what: str) -> str:
@@ -205,14 +214,19 @@ def changes(study: Study) -> str:
                     "finding": str(task.task),
                     "metric": title,
                     "first by majority of 8": names(found.best_ordinary),
-                    "by majority of 5": names(reference.comparisons[at].best_ordinary),
+                    "of 5": names(reference.comparisons[at].best_ordinary),
                     "by soft labels": names(found.best_soft),
-                    "pairs that change places": str(len(found.swaps)),
-                    "told apart": str(sum(swap.is_separated for swap in found.swaps)),
-                    "tied by one metric": str(len(found.ties)),
+                    "changes": str(len(found.swaps)),
                 }
             )
     return markdown(rows)
+
+
+def change_words(study: Study) -> str:
+    """Say how many changes of places are between models that are told apart."""
+    swaps = [swap for task in study.majority.tasks for found in task.comparisons[: len(PAIRS)] for swap in found.swaps]
+    apart = sum(swap.is_separated for swap in swaps)
+    return f"{apart} of the {len(swaps)}"
 
 
 def stability_words(study: Study) -> str:
@@ -228,8 +242,8 @@ def stability_words(study: Study) -> str:
         count = len(study.majority.tasks)
         but = f", but not on {' and '.join(worse)}" if worse else ""
         parts.append(
-            f"By {metric} the soft ranking is the more stable one on {count - len(worse)} of {count} findings{but}; on "
-            f"average {average[metric, 'hard']:.3f} → {average[metric, 'soft']:.3f}."
+            f"By {metric} the soft ranking is more stable on {count - len(worse)} of {count} findings{but}; on average "
+            f"{average[metric, 'hard']:.3f} → {average[metric, 'soft']:.3f}."
         )
     return " ".join(parts)
 
@@ -242,8 +256,8 @@ def doubt_words(study: Study) -> str:
     split = ((share > 0) & (share < 1)).mean()
     ties = int((share == 0.5).sum())
     return (
-        f"On {split:.1%} of the {chosen.sum():,} items (a study and a finding) the eight readers disagree, "
-        f"and on {ties} they are split four to four."
+        f"The eight readers disagree on {split:.1%} of the {chosen.sum():,} items (a study and a finding), "
+        f"and are split four to four on {ties}."
     )
 
 
@@ -257,7 +271,7 @@ def reference_words(study: Study) -> str:
         )
         moved.append(f"{task.task} {swapped}")
     listed = ", ".join(moved)
-    return f"Pairs of models that change places by AUROC when only the panel changes, of eight or of five: {listed}."
+    return f"Pairs that change places by AUROC from the majority of eight to that of five: {listed}."
 
 
 def level_words(study: Study) -> str:
@@ -267,58 +281,48 @@ def level_words(study: Study) -> str:
         tables = [cells(task) for task in study.majority.tasks]
         below = np.concatenate([(t.loc[soft]["value"] < t.loc[ordinary]["value"]).to_numpy() for t in tables])
         parts.append(f"soft {title} is below {title} in {below.sum()} of {len(below)} cases")
-    return " and ".join(parts)
-
-
-def notes(study: Study) -> str:
-    """Return the notices of the evaluation."""
-    return "\n".join(f"- {notice_words(notice, study.majority)}." for notice in study.majority.notices)
+    return f"Over models and findings, {', '.join(parts)}"
 
 
 PAGE = """# Ten chest X-ray models, eight radiologists
 
 <!-- Written by scripts/make_chexpert_page.py: change the script, not this page. -->
 
-Does it matter whether a model is judged against the majority of the radiologists or against their votes? The
-experiment of Lionetti et al. ("Clinical Uncertainty Impacts Machine Learning Evaluations"), repeated with the public
-test labels of CheXpert and the public predictions of ten models from its leaderboard.
+Does it matter whether models are judged against the majority of the radiologists or against their votes? This repeats
+Lionetti et al. ("Clinical Uncertainty Impacts Machine Learning Evaluations") on public data.
 
-- **Data**: the [CheXpert test set labels](https://github.com/rajpurkarlab/cheXpert-test-set-labels), commit a03eb34:
-  eight radiologists on {studies} studies, and ten models on {n_findings} findings. The data are not part of softgold.
-- **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; and
-  beside it the majority of the five reference readers among them, which is CheXpert's own ground truth.
+- **Data**: [CheXpert test set labels](https://github.com/rajpurkarlab/cheXpert-test-set-labels), commit a03eb34, not
+  part of softgold: eight radiologists on {studies} studies, ten models of the leaderboard on {n_findings} findings.
+- **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; or the
+  majority of the five reference readers among them, CheXpert's own ground truth.
 - **Intervals**: {n_bootstrap:,} resamples of the items, shared by all models. **Stability**: {n_vote_bootstrap:,}
-  resamples of each item's eight votes, and the mean Spearman correlation between the rankings in two of them.
-- **To repeat it**: `python scripts/make_chexpert_page.py DATA/chexpert_test` writes this page and its figures. From
-  the shell:
+  resamples of each item's eight votes; the mean Spearman correlation between the rankings in two of them.
+- **To repeat it**: `python scripts/make_chexpert_page.py DATA/chexpert_test`, or from the shell (there an even split is
+  positive; `--labels FILE` gives other labels):
 
       softgold baseline votes_all8.csv -o soft.csv
       softgold evaluate --soft-labels soft.csv --soft mean_vote --scores scores.csv \\
           --items items.csv --task-col task --missing drop
 
-  There the hard label is mean_vote >= 0.5, so that an even split is positive; `--labels FILE` gives others.
-
 ## What it shows
 
-{doubt}
+{doubt} Arrows go from
+ordinary to soft metrics; R² is between the two, over models; the ceiling is that of soft AUROC.
 
 {summary}
 
-**Who leads.** In brackets: how many other models cannot be told apart from the first, because it is ahead of them in
-fewer than {needed:g} % of the resamples, and the share of resamples in which it is ahead of the closest. "Told apart"
-are pairs that change places with both models separated before and after. Some models give identical scores on some
-findings (=).
+**Who leads.** In brackets: how many models are not told apart from the first (it is ahead in fewer than {needed:g} % of
+the resamples), and the share of resamples in which it is ahead of the closest. Models named together are equal. Changes
+are pairs that change places from the majority of 8 to soft labels; {apart} are between models told apart both times.
 
 {changes}
 
-**Stability of the rankings under resampled votes.** {stability}
+**Stability.** {stability}
 
-**The choice of the panel moves ranks too.** {reference} A soft label does not make that choice go away, but it does
-not turn one reader's vote into a whole label.
+**The panel moves ranks too.** {reference}
 
-**Soft values have their own scale.** Over all models and findings, {levels}. A soft AUROC of 1 cannot be reached
-when labels are uncertain, even by a model that knows every p: the table above has the ceiling of each finding (see
-[metrics.md](metrics.md)). Compare soft values with soft values.
+**Soft values have their own scale.** {levels}. Even a model that knows every p only reaches the
+[ceiling](metrics.md#ceilings). Compare soft values with soft values.
 
 ![Ordinary against soft AUROC on {scatter_task}](figures/{scatter_file})
 
@@ -326,39 +330,27 @@ when labels are uncertain, even by a model that knows every p: the table above h
 
 ![Stability of the ranking by AP](figures/chexpert_stability_ap.svg)
 
-In the published experiment R² between ordinary and soft AUROC over four backbones is 0.840 on Cardiomegaly and 0.897 on
-Pleural Effusion (its figure 1). Here, over ten models of similar strength, there is less to correlate.
+The paper's R² of AUROC, over four backbones, is 0.840 on Cardiomegaly and 0.897 on Pleural Effusion (its figure 1). Ten
+models of similar strength leave less to correlate.
 
-{findings}## Notes of the evaluation
+Below, AUROC and AP are against the majority of 8, best by soft AUROC first. Widths of {level:.0%} intervals: {widths}.
 
-{notes}
-"""
+{findings}"""
 
 FINDING = """## {task}
 
-{items:,} studies; {rate:.1%} positive by the majority of eight, {reference:.1%} by that of five; mean soft label
-{soft:.3f}. Ranks in brackets, 1 is best; equal models share a rank. {swaps} pairs of models change places from AUROC to
-soft AUROC, {swaps_ap} from AP to soft AP.
+{items:,} studies.
 
 ![Ranks of the models on {task}](figures/{figure})
 
 {table}
-
 """
 
 
-def finding_part(task: TaskEvaluation, reference: TaskEvaluation) -> str:
+def finding_part(task: TaskEvaluation) -> str:
     """Return the part of the page on one finding."""
     return FINDING.format(
-        task=task.task,
-        items=task.n_items,
-        rate=task.base_rate,
-        reference=reference.base_rate,
-        soft=task.soft_base_rate,
-        swaps=len(task.comparisons[0].swaps),
-        swaps_ap=len(task.comparisons[1].swaps),
-        figure=file_name(task, "ranks"),
-        table=finding_table(task, reference),
+        task=task.task, items=task.n_items, figure=file_name(task, "ranks"), table=finding_table(task)
     )
 
 
@@ -391,13 +383,15 @@ def page(study: Study) -> str:
         doubt=doubt_words(study),
         summary=summary_table(study),
         changes=changes(study),
+        apart=change_words(study),
+        widths=width_words(study),
         stability=stability_words(study),
         reference=reference_words(study),
+        level=study.majority.settings.level,
         levels=level_words(study),
         scatter_task=shown.task,
         scatter_file=file_name(shown, "scatter"),
-        findings="".join(finding_part(task, reference) for task, reference in study.findings()),
-        notes=notes(study),
+        findings="\n".join(finding_part(task) for task in study.majority.tasks),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from softgold.cli import main
 
-SECTIONS = ["data", "soft-labels", "annotators", "fit", "experts", "models", "next", "about"]
+SECTIONS = ["data", "soft-labels", "experts", "models", "annotators", "next", "fit", "about"]
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
 
 BROWSER = next(

@@ -52,8 +52,7 @@ class Server:
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.communicate(timeout=30)
 
     def _ask(self, request: dict[str, Any]) -> Outcome:
         assert self._process.stdin is not None

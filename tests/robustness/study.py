@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 # The budget of a campaign, and its seed: `make torture` raises the one and changes the other.
-CASES = int(os.environ.get("SOFTGOLD_CASES", "40"))
+CASES = int(os.environ.get("SOFTGOLD_CASES", "8"))
 SEED = int(os.environ.get("SOFTGOLD_SEED", "0"))
 
 
@@ -35,7 +35,7 @@ class Command:
 
 FIT = "fit votes.csv -o run --force --engine coordinate"
 CALIBRATE = "calibrate run --experts experts.csv --force"
-EVALUATE = "evaluate run --scores scores.csv --force --annotation-bootstrap 5"
+EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5"
 RUN_FILES = tuple(
     f"run/{name}"
     for name in (
@@ -65,8 +65,8 @@ COMMANDS = {
         inputs=("votes.csv", "run/run.json", "run/posterior.npz"),
     ),
     "sample-experts": Command(
-        "sample-experts run -o sheet.csv --bins 3 --per-bin 4 --force",
-        ("sample-experts run -o sheet.csv --bins 2 --per-bin 3",),
+        "sample-experts run -o sheet.csv --budget 12 --force",
+        ("sample-experts run -o sheet.csv --budget 6",),
         together=True,
         inputs=("run/soft_labels.csv", "run/run.json"),
     ),
@@ -137,7 +137,7 @@ def _boxes(random: np.random.Generator) -> dict[str, object]:
 SETUP = (
     "fit other_votes.csv -o run --model mean",
     "calibrate run --experts experts.csv --seed 5",
-    "evaluate run --scores scores.csv --annotation-bootstrap 0",
+    "evaluate run --scores scores.csv --n-vote-bootstrap 0",
     "report run",
     "duplicates propose x.npy --state asked.json -o asked.csv",
     "duplicates propose x.npy --state plan.json -o pairs.csv",

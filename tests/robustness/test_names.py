@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ HOSTILE = [
 ]
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
 QUOTED = {"index": False, "quoting": csv.QUOTE_ALL}  # a carriage return needs quotes
 
 pytestmark = pytest.mark.slow
@@ -68,9 +70,9 @@ LINES = [
     "describe votes.csv",
     "agreement votes.csv",
     "fit votes.csv -o run --engine coordinate",
-    "sample-experts run -o sheet.csv --bins 2 --per-bin 4",
+    "sample-experts run -o sheet.csv --budget 8",
     "calibrate run --experts experts.csv",
-    "evaluate run --scores scores.csv --items items.csv --task-col task --annotation-bootstrap 5",
+    "evaluate run --scores scores.csv --items items.csv --task-col task --n-vote-bootstrap 5",
     "report run",
     "predict run votes.csv -o predicted.csv",
     "baseline votes.csv -o base.csv",
@@ -99,3 +101,34 @@ def test_json_on_standard_output_can_be_read(server: Server, hostile: Path) -> N
     done = server.run("describe", "votes.csv", "--json", folder=hostile)
     assert done.code == 0
     assert json.loads(done.out)
+
+
+def test_the_pages_open_in_a_browser_without_errors_or_requests(
+    server: Server, hostile: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    browser, driver_path = shutil.which("chromium"), shutil.which("chromedriver")
+    if browser is None or driver_path is None:
+        pytest.skip("no Chromium with its driver is installed: the pages are not opened")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(driver_path))
+    try:
+        for line in (*LINES[2:3], *LINES[4:7], *LINES[-2:]):
+            assert server.run(*line.split(), "--force", folder=hostile).code == 0
+        for name in ("run/report.html", "agreed/report.html"):
+            page = hostile / name
+            driver.get(page.as_uri())
+            assert [entry for entry in driver.get_log("browser") if entry["level"] in {"SEVERE", "WARNING"}] == []
+            events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+            asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+            # The browser itself asks for its new tab.
+            assert {a for a in asked if not a.startswith(("data:", "chrome://"))} <= {page.as_uri()}
+            assert driver.execute_script("return document.querySelectorAll('table.sortable th button').length") > 0
+    finally:
+        driver.quit()

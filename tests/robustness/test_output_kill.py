@@ -11,6 +11,8 @@ import pytest
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 Content = dict[str, str]
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 from softgold.output import atomic_file
 with atomic_file("out.txt", force=True) as file:

@@ -64,34 +64,44 @@ def agreement(
 
     if pairs is not None:
         check_target(pairs, force=force)
-    labels = _read(votes, reading, nominal=nominal)
-    if len(labels.rater_ids) < 2:
-        raise InputError(f"{votes} has labels from one rater only; agreement needs two")
-    result = measure(labels, n_bootstrap=n_bootstrap, level=level, min_shared=min_shared, seed=seed)
+    tables = _read(votes, reading, nominal=nominal)
+    if pairs is not None and len(tables) > 1:
+        raise UsageError("--pairs is for one question; choose it with --question NAME")
+    results = {}
+    for name, labels in tables.items():
+        if len(labels.rater_ids) < 2:
+            where = f"{votes}, question {name!r}," if name else str(votes)
+            raise InputError(f"{where} has labels from one rater only; agreement needs two")
+        results[name] = measure(labels, n_bootstrap=n_bootstrap, level=level, min_shared=min_shared, seed=seed)
     if pairs is not None:
-        write_table(result.kappas, pairs, force=force)
+        write_table(next(iter(results.values())).kappas, pairs, force=force)
         say(f"written: {pairs}", quiet=quiet)
     if as_json:
-        print_json(result.to_dict())
-    else:
-        print_data(printable(_text(result)) + "\n")
+        print_json(
+            results[""].to_dict() if "" in results else {name: found.to_dict() for name, found in results.items()}
+        )
+        return
+    for name, found in results.items():
+        print_data(printable(f"{name}\n{_text(found)}\n" if name else _text(found)) + "\n")
 
 
-def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> NominalLabels:
+def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> dict[str, NominalLabels]:
+    """Return the labels of each question; a single one has no name."""
     from softgold.agreement import NominalLabels, read_nominal
     from softgold.readers import read_experts
 
     arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
-    if not nominal and reading.wide:
-        return NominalLabels.from_votes(reading.read_study(source).only)
-    if not nominal:
-        # Read as experts, so that the annotator column may be called expert.
-        experts = read_experts(source, **arguments)
-        say(experts.table.origin, quiet=not experts.table.origin)
-        return NominalLabels.from_votes(experts.table)
-    if reading.duplicates not in ("error", "first", "last"):
-        raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
-    return read_nominal(source, wide=reading.wide, **arguments)
+    if nominal:
+        if reading.duplicates not in ("error", "first", "last"):
+            raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
+        return {"": read_nominal(source, wide=reading.wide, **arguments)}
+    if reading.wide or reading.task_col is not None:
+        study = reading.read_study(source)
+        return {name: NominalLabels.from_votes(votes) for name, votes in study.votes.items()}
+    # Read as experts, so that the annotator column may be called expert.
+    experts = read_experts(source, **arguments)
+    say(experts.table.origin, quiet=not experts.table.origin)
+    return {"": NominalLabels.from_votes(experts.table)}
 
 
 def _text(result: Agreement) -> str:

@@ -100,12 +100,19 @@ def evaluate(
 
     Prints ordinary metrics beside soft ones and writes metrics.csv and evaluation.json.
     """
+    from softgold.cli.studies import evaluate_class_run
     from softgold.evaluation import evaluate as run_evaluation
     from softgold.evaluation.metrics import LENGTHS
     from softgold.readers import read_scores
-    from softgold.runs import write_result
+    from softgold.runs import is_study, open_study, write_result
     from softgold.runs.results import plain_result
 
+    if run is not None and soft_labels is None and is_study(run) and open_study(run).kind == "classes":
+        options = {"n_bootstrap": n_bootstrap, "level": level, "seed": seed, "workers": os.cpu_count() or 1}
+        judged = evaluate_class_run(run, scores, output or run, force=force, quiet=quiet or as_json, **options)
+        if as_json:
+            print_json(plain_result(judged))
+        return
     folder = _check_paths(run, soft_labels, output, force)
     folders = [run, scores.parent]
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from softgold.cli.common import AsJson, Force, ItemColumn, Output, Quiet, Seed, print_json, say
-from softgold.errors import UsageError
+from softgold.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from softgold.tables.soft_labels import SoftLabels
 
 __all__ = ["register"]
 
@@ -26,6 +29,10 @@ def sample_experts(
         Literal["neyman", "paper"],
         typer.Option(help="Most items where labels change decisions, or 20 rank bins with equally many from each."),
     ] = "neyman",
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", metavar="FILE", help="Draw from these items only, such as those of next --ambiguous."),
+    ] = None,
     context: Annotated[
         Path | None,
         typer.Option(
@@ -60,9 +67,13 @@ def sample_experts(
     for target in (output, key):
         check_target(target, force=force)
     if run.is_dir() and is_study(run):
+        if items is not None:
+            raise UsageError("--items chooses items of one question: name the run of that question")
         _sample_study(run, output, key, budget, scheme, seed=seed, context=context, force=force, quiet=quiet)
         return
     soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
+    if items is not None:
+        soft_labels = _only(soft_labels, items, item_col)
     shown = None if context is None else read_context(context, item=item_col)
     sample = sample_for_experts(soft_labels, budget, scheme=scheme, seed=seed)
     sheet, expected = sample.sheet(shown), expect(sample)
@@ -75,6 +86,24 @@ def sample_experts(
     if as_json:
         strata = {"sampled": sample.sampled_per_bin, "items": sample.bins.n_items, "p_mean": sample.bins.p_mean}
         print_json({"sheet": output, "key": key, "n_items": len(sample), "strata": strata, "expected": expected})
+
+
+def _only(soft_labels: SoftLabels, items: Path, item_col: str | None) -> SoftLabels:
+    """Return the soft labels of the items that a table lists."""
+    import numpy as np
+
+    from softgold.readers.base import shorten
+    from softgold.readers.cells import code_ids
+    from softgold.readers.columns import ITEM, find_column
+    from softgold.readers.sources import open_source
+
+    table = open_source(items)
+    at = find_column(table, ITEM, item_col)
+    listed = code_ids(table, at, table.load([at])[0]).index()
+    unknown = listed[~listed.isin(soft_labels.item_ids)]
+    if len(unknown):
+        raise InputError(f"{items}: {len(unknown)} items have no soft label, such as {shorten(unknown[0])}")
+    return soft_labels.select(np.asarray(soft_labels.item_ids.isin(listed)))
 
 
 def _sample_study(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from softgold.runs import Study
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["calibrate_study", "merged_soft_labels", "sample_study"]
+__all__ = ["calibrate_study", "evaluate_class_run", "merged_soft_labels", "read_class_scores", "sample_study"]
 
 
 def calibrate_study(
@@ -71,7 +71,7 @@ def merged_soft_labels(study: Study, scored: pd.Index[str], *, quiet: bool) -> t
     from softgold.tables.soft_labels import SoftLabels
 
     if study.kind == "classes":
-        raise UsageError("a run with several classes is evaluated by softgold.evaluation.evaluate_classes")
+        raise UsageError("a run with several classes needs scores with a probability per class")
     labels = {name: run.soft_labels for name, run in study.tasks.items()}
     known = {name: table for name, table in labels.items() if table.item_ids.isin(scored).any()}
     if not known:
@@ -94,3 +94,52 @@ def merged_soft_labels(study: Study, scored: pd.Index[str], *, quiet: bool) -> t
     tasks = np.repeat(list(known), [len(part) for part in parts])
     whole = SoftLabels(ids, p, expected, n_votes, n_positive, parts[0].method)
     return whole, pd.Series(tasks, index=ids, name="task")
+
+
+def evaluate_class_run(run: Path, scores: Path, output: Path, *, force: bool, quiet: bool, **options: Any) -> Any:
+    """Judge models with a probability per class against a run with several classes, write and return the result."""
+    from softgold.evaluation import evaluate_classes
+    from softgold.output import check_target
+    from softgold.runs import open_study, write_result
+    from softgold.runs.results import RESULTS
+
+    study = open_study(run)
+    for name in RESULTS["class_evaluation"].files:
+        check_target(output / name, force=force)
+    models = read_class_scores(scores, tuple(study.tasks))
+    result = evaluate_classes(study.soft_labels_frame(), models, **options)
+    written = write_result(result, output, inputs=[scores], force=force)
+    for (model, title), rows in result.overall.groupby(["model", "title"], sort=False):
+        row = rows.iloc[0]
+        say(f"{model}: {title} {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})", quiet=quiet)
+    say(f"written: {', '.join(map(str, written))}", quiet=quiet)
+    return result
+
+
+def read_class_scores(path: Path, classes: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read scores of a table with `item`, perhaps `model`, and a column `p_<class>` (or `<class>`) per class."""
+    import numpy as np
+    import pandas as pd
+
+    from softgold.readers.cells import code_ids, parse_numbers
+    from softgold.readers.columns import ITEM, MODEL, find_column, find_optional
+    from softgold.readers.sources import open_source
+
+    table = open_source(path)
+    items, model = find_column(table, ITEM), find_optional(table, MODEL)
+    ids = code_ids(table, items, table.load([items])[0])
+    frame = pd.DataFrame({"item": ids.index()[ids.codes]})
+    for name in classes:
+        found = [at for at, column in enumerate(table.columns) if column in (f"p_{name}", name)]
+        if len(found) != 1:
+            problem = "no column" if not found else "two columns"
+            raise InputError(f"{path} has {problem} p_{name} for the class {name!r}; it has {', '.join(table.columns)}")
+        frame[f"p_{name}"] = parse_numbers(table, found[0], table.load(found)[0], "a probability")
+    if frame.isna().to_numpy().any():
+        row = int(np.argmax(frame.isna().any(axis=1)))
+        raise InputError(f"{path}, {table.where(row)}: a probability is missing")
+    if model is None:
+        return {path.name.split(".")[0]: frame}
+    names = code_ids(table, model, table.load([model])[0])
+    by_model = frame.groupby(names.index()[names.codes], sort=False)
+    return {str(name): rows.reset_index(drop=True) for name, rows in by_model}

@@ -249,3 +249,7 @@ class ClassEvaluation:
     classes: tuple[str, ...]
     per_class: Evaluation
     overall: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of `metrics.csv`: that of every class and of their average, and `overall` below."""
+        return pd.concat([self.per_class.to_frame(), self.overall.assign(task="overall")], ignore_index=True)

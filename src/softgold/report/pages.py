@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from softgold.errors import StorageError, UsageError
+from softgold.evaluation import ClassEvaluation
 from softgold.planning import forecast, plan_votes
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
@@ -26,6 +28,9 @@ from softgold.report.summary import file_names
 from softgold.runs import Run, Study
 
 __all__ = ["Page", "convergence_page", "join_pages", "run_page", "study_page"]
+
+Given = TypeVar("Given")
+Built = TypeVar("Built")
 
 MOST_TASKS = 24
 REPORT_CAMPAIGNS = 20
@@ -62,15 +67,23 @@ def run_page(run: Run) -> Page:
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(expert_section(run.calibration))
+        sections.append(_built(expert_section, run.calibration, "calibration.json"))
     if run.has("evaluation"):
-        sections.append(model_section(run.evaluation))
+        sections.append(_built(model_section, run.evaluation, "evaluation.json"))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(_next_section(run))
     if run.has("fit"):
         sections.append(fit_section(run.fit))
     return tuple(sections)
+
+
+def _built(build: Callable[[Given], Built], result: Given, name: str) -> Built:
+    """Build a section or tile from a file that somebody may have edited: well typed, and yet with parts missing."""
+    try:
+        return build(result)
+    except (KeyError, TypeError, ValueError, IndexError, StopIteration, OverflowError) as error:
+        raise StorageError(f"{name} is not what softgold writes: {error!r}; make it again") from error
 
 
 def _next_section(run: Run) -> Section:
@@ -98,9 +111,9 @@ def _run_tiles(run: Run) -> tuple[Tile, ...]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        tiles.append(expert_tile(run.calibration))
+        tiles.append(_built(expert_tile, run.calibration, "calibration.json"))
     if run.has("evaluation"):
-        leading = leading_words(run.evaluation)
+        leading = _built(leading_words, run.evaluation, "evaluation.json")
         if leading is not None:
             tiles.append(Tile(*leading))
     return tuple(tiles)
@@ -122,7 +135,11 @@ def study_page(study: Study) -> Page:
     """Return the page on several questions or classes: an overview first, then a tab per question in each section."""
     shown = dict(list(study.tasks.items())[:MOST_TASKS])
     by_task = {name: _run_sections(run) for name, run in shown.items()}
-    judged = (model_section(study.evaluation),) if study.has("evaluation") else ()
+    judged: tuple[Section, ...] = ()
+    if study.has("evaluation"):
+        judged = (model_section(study.evaluation),)
+    elif study.has("class_evaluation"):
+        judged = (_class_section(study.class_evaluation),)
     sections = (overview_section(study), *judged, *merge_sections(by_task))
     tiles = (
         Tile(f"{len(study.tasks):,}", "questions" if study.kind == "tasks" else "classes"),
@@ -136,6 +153,21 @@ def study_page(study: Study) -> Page:
         _origin(next(iter(study.tasks.values()))),
         file_names(study.path),
     )
+
+
+def _class_section(evaluation: ClassEvaluation) -> Section:
+    """Show the models on all classes together, then per class."""
+    section = model_section(evaluation.per_class)
+    overall = evaluation.overall
+    metrics = list(dict.fromkeys(overall["title"]))
+    values = {(row["model"], row["title"]): row["value"] for row in overall.to_dict(orient="records")}
+    rows = tuple(
+        (named(model), *(real(values.get((model, title), float("nan"))) for title in metrics))
+        for model in dict.fromkeys(overall["model"])
+    )
+    table = Table(("model", *metrics), rows, title="All classes together")
+    first, *rest = section.panels
+    return replace(section, panels=(replace(first, tables=(table, *first.tables)), *rest))
 
 
 def overview_section(study: Study) -> Section:

@@ -91,6 +91,12 @@ RESULTS = {
             exports={"to_frame": "metrics.csv"},
             made_from=(SOFT_LABELS, LABELS),
         ),
+        ResultKind(
+            "class_evaluation",
+            "softgold.evaluation.result:ClassEvaluation",
+            "softgold evaluate",
+            exports={"to_frame": "metrics.csv"},
+        ),
     )
 }
 
@@ -189,6 +195,8 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
     try:
         for entry in fields(result):
             if entry.name in kind.tables:
+                if hints[entry.name] is pd.DataFrame:  # only its digest tells whether it is whole
+                    _refuse_changes(folder, kind, kind.tables[entry.name], record)
                 values[entry.name] = read_result_table(folder, kind, entry.name)
             elif entry.name in record:
                 values[entry.name] = decode(hints[entry.name], record[entry.name], entry.name)
@@ -200,6 +208,14 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
             f"{folder / kind.record} is not what this version of softgold writes ({cause(error)}); "
             f"run '{kind.command}' again"
         ) from None
+
+
+def _refuse_changes(folder: Path, kind: ResultKind, name: str, record: Mapping[str, Any]) -> None:
+    files = decode(Mapping[str, str], record.get("files"), "files")
+    if (folder / name).is_file() and changed_files(folder, files, [name]):
+        raise StorageError(
+            f"{folder / name} was changed after '{kind.command}' wrote it; run '{kind.command}' again, with --force"
+        )
 
 
 def changes(folder: Path, kind: ResultKind) -> tuple[list[str], list[str]]:
@@ -234,5 +250,5 @@ def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
         # Ids may be called NA or look like numbers; only numbers can be missing.
         frame = pd.read_csv(path, dtype=dict.fromkeys(TEXT_COLUMNS, "str"), na_values=[""], keep_default_na=False)
         return frame if hint is pd.DataFrame else hint.from_frame(frame)
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise StorageError(f"{path} is damaged: {cause(error)}") from None

@@ -155,8 +155,8 @@ class Study:
 
     def has(self, part: str) -> bool:
         """Return whether every question has a part, as `Run.has` says; an evaluation is of all questions together."""
-        if part == "evaluation":
-            return (self.path / RESULTS["evaluation"].record).is_file()
+        if part in ("evaluation", "class_evaluation"):
+            return (self.path / RESULTS[part].record).is_file()
         return all(run.has(part) for run in self.tasks.values())
 
     @cached_property
@@ -175,6 +175,11 @@ class Study:
     def evaluation(self) -> Any:
         """The evaluation of models on all questions, a `softgold.evaluation.Evaluation`."""
         return read_result(self.path, RESULTS["evaluation"])
+
+    @cached_property
+    def class_evaluation(self) -> Any:
+        """The evaluation of models with a probability per class, a `softgold.evaluation.ClassEvaluation`."""
+        return read_result(self.path, RESULTS["class_evaluation"])
 
     def soft_labels_frame(self) -> pd.DataFrame:
         """Return the table of soft_labels.csv: with a column `task`, or with one column per class."""

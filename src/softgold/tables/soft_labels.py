@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -86,6 +86,23 @@ class SoftLabels:
 
     def __len__(self) -> int:
         return len(self.item_ids)
+
+    def select(self, items: NDArray[np.bool_]) -> SoftLabels:
+        """Return the soft labels of some of the items, given by a mask of shape (I,)."""
+        b = self.difficulty
+        return replace(
+            self,
+            item_ids=self.item_ids[items],
+            p=self.p[items],
+            expected_vote=self.expected_vote[items],
+            n_votes=self.n_votes[items],
+            n_positive=self.n_positive[items],
+            difficulty=None
+            if b is None
+            else DifficultySummary(b.mean[items], b.sd[items], b.low[items], b.high[items]),
+            rating_mean=None if self.rating_mean is None else self.rating_mean[items],
+            label=None if self.label is None else self.label[items],
+        )
 
     def __repr__(self) -> str:
         return f"SoftLabels: {len(self):,} items by {self.method}"

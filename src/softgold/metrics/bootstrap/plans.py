@@ -226,7 +226,7 @@ class VotePlan:
         which = np.flatnonzero(self._contested)
         n_votes, share = self.n_votes[which], self.n_positive[which] / self.n_votes[which]
         counts = np.array(list(itertools.product(*(range(n + 1) for n in n_votes))), dtype=np.int64)
-        counts = counts.reshape(-1, len(which))
+        counts = counts.reshape(len(counts), len(which))  # one row if no item is contested
         log_probability = gammaln(n_votes + 1) - gammaln(counts + 1) - gammaln(n_votes - counts + 1)
         log_probability += xlogy(counts, share) + xlog1py(n_votes - counts, -share)
         table = np.repeat(self.n_positive[:, None], len(counts), axis=1)
