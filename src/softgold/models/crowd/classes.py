@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
-__all__ = ["VoteClasses", "oriented", "vote_classes"]
+__all__ = ["VoteClasses", "oriented", "refine", "vote_classes"]
 
 Colours = NDArray[np.uint64]
 
@@ -45,16 +45,19 @@ class VoteClasses:
     annotator_weight: FloatArray
 
 
-def vote_classes(votes: VoteTable, *, merge: bool = True) -> VoteClasses:
+def vote_classes(
+    votes: VoteTable, *, merge: bool = True, colours: tuple[Colours, Colours] | None = None
+) -> VoteClasses:
     """Return the kinds of items and annotators of a table, in canonical order.
 
-    Without `merge`, and where hardly any are alike, every item and every annotator is a kind of its own.
+    Without `merge`, and where hardly any are alike, every item and every annotator is a kind of its own. `colours` are
+    those of `refine`, where they are known already.
 
     >>> table = VoteTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 1, 0], ["x", "y"], ["ann", "bob"])
     >>> vote_classes(table).item_weight.tolist()
     [2.0]
     """
-    colours = _refine(votes)
+    colours = colours or refine(votes)
     item, annotator = (np.unique(side, return_inverse=True)[1] for side in colours)
     if not merge or item.max() + annotator.max() + 2 > WORTHWHILE * (votes.n_items + votes.n_annotators):
         item, annotator = (np.argsort(np.argsort(side, kind="stable")) for side in colours)
@@ -86,11 +89,11 @@ def oriented(votes: VoteTable) -> VoteTable:
     opposite = replace(votes, votes=1 - votes.votes)
     surplus = float(np.dot(2.0 * votes.votes - 1, np.ones(votes.n_votes) if votes.weights is None else votes.weights))
     if abs(surplus) < 1e-9:  # as many yes as no votes: the colours decide
-        surplus = float(_refine(votes)[0].max() > _refine(opposite)[0].max())
+        surplus = float(refine(votes)[0].max() > refine(opposite)[0].max())
     return opposite if surplus > 0 else votes
 
 
-def _refine(votes: VoteTable) -> tuple[Colours, Colours]:
+def refine(votes: VoteTable) -> tuple[Colours, Colours]:
     """Return the colours of items and annotators when no colour splits any more."""
     sign = _mixed(votes.votes.astype(np.uint64) + np.uint64(1))
     if votes.weights is not None:

@@ -28,7 +28,7 @@ from softgold.models.crowd import coordinate
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.chunks import vote_chunks
-from softgold.models.crowd.classes import oriented, vote_classes
+from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, weigh_images
 from softgold.models.crowd.notices import data_notices
@@ -100,6 +100,7 @@ class _CrowdFit:
         self.lattice = self.prior.lattice(votes.item_counts)
         # Without leans, annotators are the same for the opposite votes: swapping 0 and 1 turns p into 1 - p, no more.
         self.engine_votes = votes if self.prior.start().has_lean else oriented(votes)
+        self.colours = refine(self.engine_votes)
 
     def run(self, resume: FitState | None) -> Fit:
         if self.settings.engine == "svi":
@@ -117,7 +118,7 @@ class _CrowdFit:
 
     def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills]:
         """Sweep to the end, turning components that come out the wrong way round; return every annotator's factor."""
-        kinds = vote_classes(self.engine_votes)
+        kinds = vote_classes(self.engine_votes, colours=self.colours)
         weights = kinds.item_weight, kinds.annotator_weight
         problem = Problem(vote_chunks(kinds.votes, *weights), self.prior, self.lattice, *weights)
         cap = coordinate.MAX_SWEEPS
@@ -155,7 +156,7 @@ class _CrowdFit:
         """
         from softgold.models.crowd import svi
 
-        kinds = vote_classes(self.engine_votes, merge=False)
+        kinds = vote_classes(self.engine_votes, merge=False, colours=self.colours)
         problem = Problem(vote_chunks(kinds.votes), self.prior, self.lattice, kinds.item_weight, kinds.annotator_weight)
         state = state if state.elbo else replace(state, start=state.start.take(np.argsort(kinds.annotator)))
         fitted = svi.run_svi(kinds.votes, problem, state, self.settings, self.report)

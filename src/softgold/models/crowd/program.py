@@ -96,29 +96,27 @@ class Model:
     Attributes:
         centre: Mean of ability and lean in the population, shape (2,).
         spread: Their standard deviations, shape (2,).
-        b: What an item looks like in each state, shape (K,).
+        features: What ability and lean are multiplied with in each state, shape (2, K).
         u: Pull in each state, shape (K,).
         log_prior: Log prior of the states, shape (K,).
-        lean: Whether votes depend on the lean: 1 or 0, shape ().
     """
 
     centre: Tensor
     spread: Tensor
-    b: Tensor
+    features: Tensor
     u: Tensor
     log_prior: Tensor
-    lean: Tensor
 
     @classmethod
     def of(cls, population: Population, states: States, *, device: str = "cpu", dtype: torch.dtype) -> Model:
         """Return the tensors of a population and its states."""
-        arrays = (population.centre, population.spread, states.b, states.u, states.log_prior, states.lean)
+        arrays = (population.centre, population.spread, states.features.T, states.u, states.log_prior)
         return cls(*(torch.tensor(array, dtype=dtype, device=device) for array in arrays))
 
     def state_scores(self, skill: Tensor, batch: ItemBatch) -> Tensor:
         """Return the log joint probability of each item's votes and state, shape (n, K)."""
         some = skill.index_select(0, batch.annotators)
-        x = some[:, :1] * self.b + some[:, 1:] * self.lean + self.u
+        x = torch.addmm(self.u, some, self.features)
         no = -softplus(x)
         table = torch.cat([no, no + x])
         rows = embedding_bag(batch.columns, table, batch.offsets, mode="sum", per_sample_weights=batch.weights)
