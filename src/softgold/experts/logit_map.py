@@ -27,7 +27,7 @@ NEVER = float(np.nextafter(1.0, 2.0))
 """The threshold when no soft label is high enough: just above 1."""
 
 PRIOR_PRECISION = np.array([INTERCEPT_SD**-2, LOG_SLOPE_SD**-2])
-MAX_STEPS = 100
+MAX_STEPS = 1000
 TOLERANCE = 1e-8
 # A block of replicates that stays in the cache.
 CELLS_AT_ONCE = 1 << 15
