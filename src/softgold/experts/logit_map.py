@@ -27,7 +27,7 @@ NEVER = float(np.nextafter(1.0, 2.0))
 """The threshold when no soft label is high enough: just above 1."""
 
 PRIOR_PRECISION = np.array([INTERCEPT_SD**-2, LOG_SLOPE_SD**-2])
-MAX_STEPS = 1000
+MAX_STEPS = 200
 TOLERANCE = 1e-8
 # A block of replicates that stays in the cache.
 CELLS_AT_ONCE = 1 << 15
@@ -167,7 +167,12 @@ def _fit_block(
     loss, gradient, precision = _evaluate(theta, x, total, positive, prior)
     active = np.arange(len(prior))
     for _ in range(MAX_STEPS):
-        step = -np.linalg.solve(precision[active], gradient[active][:, :, None])[:, :, 0]
+        curvature = precision[active].copy()
+        # The part of the curvature in log s that has no expectation; left out where it is negative, as Newton's step
+        # would then leave the mode. Without it steps overshoot to the other side of the mode, over and over.
+        bend = gradient[active, 1] - (theta[active, 1] - prior[active, 1]) * PRIOR_PRECISION[1]
+        curvature[:, 1, 1] += np.maximum(bend, 0.0)
+        step = -np.linalg.solve(curvature, gradient[active][:, :, None])[:, :, 0]
         length = np.abs(step).max(axis=1)
         going = length >= TOLERANCE
         if not going.any():
