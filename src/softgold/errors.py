@@ -45,7 +45,7 @@ class SoftgoldWarning(UserWarning):
 
 
 class DataWarning(SoftgoldWarning):
-    """The data was usable, with something that its owner should know."""
+    """The data is usable, but needs attention."""
 
 
 class ConvergenceWarning(SoftgoldWarning):

@@ -434,3 +434,17 @@ def test_one_finding_of_chest_radiographs(cli: Callable, real_data: Path, tmp_pa
     assert sum(document["bins"]["labelled"]) == 500
     assert [interval["exact"] for interval in document["intervals"] if interval["source"] == "panel"] == [True]
     assert document["after"]["agreement"] >= document["before"]["agreement"] >= 0.88
+
+
+def test_a_sheet_that_no_spreadsheet_runs_and_its_answers(cli: Callable, tmp_path: Path) -> None:
+    run = tmp_path / "formulas"
+    run.mkdir()
+    ids = [f"=SUM({i})" for i in range(30)]
+    pd.DataFrame({"item": ids, "p": np.linspace(0.01, 0.99, 30)}).to_csv(run / "soft_labels.csv", index=False)
+    sheet = tmp_path / "sheet.csv"
+    assert cli("sample-experts", run, "-o", sheet, "--budget", 10, "--excel-safe").code == 0
+    drawn = pd.read_csv(sheet, dtype="str")
+    assert drawn["item"].str.startswith("'=").all()
+    drawn.assign(answer="yes").to_csv(sheet, index=False)
+    answer = cli("calibrate", run, "--experts", sheet, "--key", tmp_path / "sheet.key.csv", "--n-bootstrap", 50)
+    assert answer.code == 0, answer.err

@@ -157,7 +157,7 @@ BAD = {
     ),
     "text": (lambda t: replaced(t, "high"), "a score must be a finite number, got 'high'"),
     "duplicate models": (lambda t: t.set_axis(["item", "x", "y", "x"], axis=1), "model"),
-    "duplicate items": (lambda t: pd.concat([t, t.head(1)]), "the item 'i0' is here twice"),
+    "duplicate items": (lambda t: pd.concat([t, t.head(1)]), "the item 'i0' is duplicated"),
     "one item": (lambda t: t.head(1), "149 of 150 items have no score"),
     "no model": (lambda t: t[["item"]], "model"),
 }

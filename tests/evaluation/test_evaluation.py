@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from softgold import evaluate, read_scores, read_soft_labels
 from softgold.errors import InputError, UsageError
-from softgold.evaluation import METRICS, Evaluation, read_groups, read_labels, read_tasks
+from softgold.evaluation import METRICS, Evaluation, read_groups, read_tasks
 from softgold.evaluation.measures import ranks
 from softgold.evaluation.words import lead_words, notice_words, swap_words
 from softgold.experts import ReleasedLabels
@@ -236,14 +236,6 @@ class TestLabels:
         with pytest.raises(InputError, match="240 scored items have no soft label expected_vote"):
             quick(read_soft_labels(table()[["item", "p"]]), scores(), soft="expected_vote")
 
-    def test_reading_them(self, tmp_path: Path) -> None:
-        self.released.to_frame().to_csv(tmp_path / "labels.csv", index=False)
-        found = read_labels(tmp_path / "labels.csv")
-        np.testing.assert_array_equal(found.label, self.released.label)
-        np.testing.assert_array_equal(found.p_calibrated, self.released.p_calibrated)
-        with pytest.raises(InputError, match="has no column threshold"):
-            read_labels(self.released.to_frame().drop(columns="threshold"))
-
 
 class TestBadScores:
     def change(self, **cells: float) -> Scores:
@@ -398,14 +390,14 @@ class TestTasks:
             quick(labels(), scores(), tasks={"i0": "even"})
         with pytest.raises(InputError, match="at least two items with a score, got 1 in task 'lonely'"):
             quick(labels(), scores(), tasks={**self.tasks, "i0": "lonely"})
-        with pytest.raises(InputError, match="item 'i0' has two tasks"):
+        with pytest.raises(InputError, match="item 'i0' has two values of task"):
             quick(labels(), scores(), tasks=pd.concat([self.tasks, self.tasks[:1]]))
 
     def test_reading_them(self) -> None:
         frame = pd.DataFrame({"image": ["x", "y"], "finding": ["a", "b"], "task": ["c", "d"]})
         assert read_tasks(frame, item="image", task="finding").to_dict() == {"x": "a", "y": "b"}
         assert read_tasks(frame).to_dict() == {"x": "c", "y": "d"}
-        with pytest.raises(InputError, match="row 2, column 'task': the item 'x' has two tasks"):
+        with pytest.raises(InputError, match="row 2, column 'task': the item 'x' has two values of task"):
             read_tasks(pd.DataFrame({"item": ["x", "x"], "task": ["a", "b"]}))
         with pytest.raises(InputError, match="has no column 'organ'"):
             read_tasks(frame, item="image", task="organ")
@@ -497,7 +489,7 @@ class TestGroups:
         long = pd.DataFrame({"item": ["x", "x", "y"], "model": ["a", "b", "a"], "patient": [1, 1, 2]})
         found = read_groups(long, "patient")
         assert (found.to_dict(), found.name) == ({"x": "1", "y": "2"}, "patient")
-        with pytest.raises(InputError, match=r"row 2, column 'patient': the item 'x' has two groups"):
+        with pytest.raises(InputError, match=r"row 2, column 'patient': the item 'x' has two values of patient"):
             read_groups(long.assign(patient=[1, 3, 2]), "patient")
 
 

@@ -161,7 +161,7 @@ def test_a_wide_table_has_no_task_column() -> None:
 
 
 def test_items_are_read_once_each() -> None:
-    with pytest.raises(InputError, match="row 2: the item is duplicated"):
+    with pytest.raises(InputError, match="row 2, column 'task': the item 'x' has two values of task"):
         read_items(frame(item="xx", task="st"), "task")
     with pytest.raises(InputError, match="has no column 'patient'"):
         read_items(frame(item="x", task="s"), "patient")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from softgold.agreement.labels import NominalLabels
 from softgold.checks import check_choice
 from softgold.errors import warn
-from softgold.readers.base import Source
-from softgold.readers.cells import ABSENT
+from softgold.readers.cells import code_categories
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column
 from softgold.readers.export_source import ExportSource
 from softgold.readers.longform import clean, read_long, read_wide, refuse_with_wide
@@ -57,12 +54,7 @@ def read_nominal(
     table = open_source(source, format=format, question=question, positive=positive, item=item)
     item = None if isinstance(table, ExportSource) else item
     categories: dict[str, int] = {}
-
-    def code(_source: Source, _column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
-        texts = ("" if cell is None else str(cell).strip() for cell in cells.to_pylist())
-        codes = (-1 if text.lower() in ABSENT else categories.setdefault(text, len(categories)) for text in texts)
-        return np.fromiter(codes, dtype=np.int64, count=len(cells))
-
+    code = partial(code_categories, categories=categories)
     if wide:
         refuse_with_wide(annotator=annotator, vote=vote)
         entries = read_wide(table, find_column(table, ITEM, item), code)

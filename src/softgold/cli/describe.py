@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from softgold.cli.common import AsJson, MaxBytes, Votes, print_data, print_json
+from softgold.cli.common import AsJson, Votes, print_data, print_json
 from softgold.cli.reading import ReadingOptions, with_reading_options
 
 __all__ = ["register"]
@@ -18,14 +18,13 @@ def register(app: typer.Typer) -> None:
 def describe(
     votes: Votes,
     reading: ReadingOptions,
-    max_bytes: MaxBytes = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a vote table and list problems found.
 
     Prints counts, votes per item and per annotator, connected components and agreement.
     """
-    study = reading.read_study(votes, max_bytes=max_bytes)
+    study = reading.read_study(votes)
     found = {name: table.describe() for name, table in study.votes.items()}
     if as_json:
         print_json(found[""] if study.kind == "single" else {study.kind: found})

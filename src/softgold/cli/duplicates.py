@@ -31,7 +31,7 @@ __all__ = ["register"]
 Embeddings = Annotated[
     Path,
     typer.Argument(
-        metavar="EMBEDDINGS", help="NumPy file (.npy, or .npz with one array): one row a sample, or all distances."
+        metavar="EMBEDDINGS", help="NumPy file (.npy, or .npz with one array): one row per sample, or all distances."
     ),
 ]
 State = Annotated[Path, typer.Option("--state", metavar="FILE", help="Small JSON file that keeps the plan.")]

@@ -108,7 +108,18 @@ def evaluate(
     from softgold.runs.results import plain_result
 
     if run is not None and soft_labels is None and is_study(run) and open_study(run).kind == "classes":
-        options = {"n_bootstrap": n_bootstrap, "level": level, "seed": seed, "workers": os.cpu_count() or 1}
+        given = {"--task-col": task_col, "--labels": labels, "--soft": None if soft == "p" else soft}
+        unread = [name for name, value in given.items() if value is not None]
+        if unread:
+            raise UsageError(f"{unread[0]} does not work with several classes")
+        options = {
+            "groups": _read_groups(group_col, items, [run, scores.parent], [scores], item_col),
+            "k": LENGTHS if k is None else k,
+            "n_bootstrap": n_bootstrap,
+            "level": level,
+            "seed": seed,
+            "workers": os.cpu_count() or 1,
+        }
         judged = evaluate_class_run(run, scores, output or run, force=force, quiet=quiet or as_json, **options)
         if as_json:
             print_json(plain_result(judged))

@@ -14,7 +14,6 @@ import typer
 from softgold.cli.common import (
     AsJson,
     Force,
-    MaxBytes,
     Quiet,
     Votes,
     print_json,
@@ -89,7 +88,6 @@ def fit_command(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
     *,
     reading: ReadingOptions,
-    max_bytes: MaxBytes = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -124,7 +122,7 @@ def fit_command(
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
-    study = reading.read_study(votes, quiet=quiet, max_bytes=max_bytes)
+    study = reading.read_study(votes, quiet=quiet)
     if study.kind != "single":
         flags = {"resume": resume, "force": force, "quiet": quiet}
         fits = fit_study(study, chosen, settings, output, samples=samples, source=votes, **flags)

@@ -16,6 +16,7 @@ from softgold.cli.common import (
     Format,
     ItemColumn,
     ItemsTable,
+    MaxBytes,
     Positive,
     Question,
     TaskColumn,
@@ -48,6 +49,7 @@ class ReadingOptions:
     task_col: TaskColumn = None
     items: ItemsTable = None
     anonymous: Anonymous = False
+    max_bytes: MaxBytes = None
 
     @property
     def columns(self) -> dict[str, str | None]:
@@ -59,7 +61,7 @@ class ReadingOptions:
         """What to take from an export, as arguments of the readers."""
         return {"format": self.format, "question": self.question, "positive": self.positive}
 
-    def read_study(self, source: str, *, quiet: bool = False, max_bytes: int | None = None) -> StudyVotes:
+    def read_study(self, source: str, *, quiet: bool = False) -> StudyVotes:
         """Read the votes on one question or several, and say which export they came from, if any."""
         from softgold.readers import read_study
 
@@ -71,8 +73,9 @@ class ReadingOptions:
             "task": self.task_col,
             "items": self._items(source),
             "anonymous": self.anonymous,
+            "max_bytes": self.max_bytes,
         }
-        study = read_study(source, max_bytes=max_bytes, **arguments)
+        study = read_study(source, **arguments)
         first = next(iter(study.votes.values()))
         say(first.origin, quiet=quiet or not first.origin)
         return study
@@ -114,13 +117,11 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def study_frame(labels: Mapping[str, SoftLabels], kind: str) -> pd.DataFrame:
     """Return one table of soft labels: as it is, with a column `task`, or with one column per class."""
-    import pandas as pd
-
+    from softgold.runs.study import with_task
     from softgold.tables.classes import combine_classes
 
     if kind == "single":
         return next(iter(labels.values())).to_frame()
     if kind == "classes":
         return combine_classes(labels).to_frame()
-    whole = pd.concat([table.to_frame().assign(task=name) for name, table in labels.items()], ignore_index=True)
-    return whole[["task", *whole.columns.drop("task")]]
+    return with_task({name: table.to_frame() for name, table in labels.items()})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from softgold.cli.common import AsJson, Force, ItemColumn, Output, Quiet, Seed, print_json, say
+from softgold.cli.common import AsJson, ExcelSafe, Force, ItemColumn, Output, Quiet, Seed, print_json, say
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def sample_experts(
         typer.Option("--key", metavar="FILE", help="Where to write the key; beside the sheet by default."),
     ] = None,
     item_col: ItemColumn = None,
+    for_excel: ExcelSafe = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -57,7 +58,7 @@ def sample_experts(
     from softgold.experts.expectation import expect
     from softgold.experts.sampling import sample_for_experts
     from softgold.experts.sheets import read_context, write_sheet
-    from softgold.output import atomic_files, check_target, write_table
+    from softgold.output import atomic_files, check_target, excel_safe, write_table
     from softgold.readers import read_soft_labels
     from softgold.runs import is_study
 
@@ -69,7 +70,8 @@ def sample_experts(
     if run.is_dir() and is_study(run):
         if items is not None:
             raise UsageError("--items chooses items of one question: name the run of that question")
-        _sample_study(run, output, key, budget, scheme, seed=seed, context=context, force=force, quiet=quiet)
+        flags = {"for_excel": for_excel, "force": force, "quiet": quiet}
+        _sample_study(run, output, key, budget, scheme, seed=seed, context=context, **flags)
         return
     soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
     if items is not None:
@@ -79,7 +81,7 @@ def sample_experts(
     sheet, expected = sample.sheet(shown), expect(sample)
     with atomic_files([key, output], force=force) as (key_file, sheet_file):
         write_table(sample.key(), key_file)
-        write_sheet(sheet, sheet_file)
+        write_sheet(excel_safe(sheet) if for_excel else sheet, sheet_file)
     say(f"{len(sample):,} of {len(soft_labels):,} items for the experts: {output}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)
     say(f"{expected.sentence()}", quiet=quiet)
@@ -115,6 +117,7 @@ def _sample_study(
     *,
     seed: int,
     context: Path | None,
+    for_excel: bool,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -123,7 +126,7 @@ def _sample_study(
 
     from softgold.cli.studies import sample_study
     from softgold.experts.sheets import make_sheet, read_context, write_sheet
-    from softgold.output import atomic_files, write_table
+    from softgold.output import atomic_files, excel_safe, write_table
     from softgold.runs import open_study
 
     study = open_study(run)
@@ -134,6 +137,6 @@ def _sample_study(
     sheet.insert(0, "task", drawn["task"].to_numpy())
     with atomic_files([key, output], force=force) as (key_file, sheet_file):
         write_table(key_table, key_file)
-        write_sheet(sheet, sheet_file)
+        write_sheet(excel_safe(sheet) if for_excel else sheet, sheet_file)
     say(f"{len(sheet):,} items of {len(study.tasks)} questions for the experts: {output}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)

@@ -58,7 +58,7 @@ def uncertainty(
 ) -> None:
     """Judge the uncertainty of a segmentation model.
 
-    Writes uncertainty.json, cases.csv (one row a case) and tasks.csv (one row a task, metric and measure) to a folder.
+    Writes uncertainty.json, cases.csv (one row per case) and tasks.csv (one row per task, metric and measure).
     """
     from softgold.imaging.segmentation import StudySettings, case_files, evaluate_cases
     from softgold.output import check_target

@@ -1,7 +1,7 @@
 """Models judged against uncertain labels: ordinary metrics beside soft ones, and how stable a ranking is."""
 
 from softgold.evaluation.classes import evaluate_classes
-from softgold.evaluation.labels import read_groups, read_labels, read_tasks
+from softgold.evaluation.labels import read_groups, read_tasks
 from softgold.evaluation.metrics import METRICS, MetricName
 from softgold.evaluation.result import (
     Average,
@@ -31,6 +31,5 @@ __all__ = [
     "evaluate",
     "evaluate_classes",
     "read_groups",
-    "read_labels",
     "read_tasks",
 ]

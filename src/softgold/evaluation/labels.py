@@ -11,11 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.checks import as_finite, check_choice, check_same_length
 from softgold.errors import InputError, UsageError
 from softgold.experts import ReleasedLabels
-from softgold.readers import TableLike
-from softgold.readers.base import Source, cell_error, shorten
-from softgold.readers.cells import code_ids, parse_numbers
-from softgold.readers.columns import ITEM, find_column, find_optional
-from softgold.readers.sources import open_source
+from softgold.readers import TableLike, read_items
+from softgold.readers.base import shorten
 from softgold.tables.soft_labels import SoftLabels
 
 __all__ = [
@@ -24,7 +21,6 @@ __all__ = [
     "HardLabels",
     "hard_labels",
     "read_groups",
-    "read_labels",
     "read_tasks",
     "soft_values",
 ]
@@ -81,21 +77,6 @@ def soft_values(soft_labels: SoftLabels, given: GivenLabels, soft: str) -> Float
     return np.asarray(by_item.reindex(soft_labels.item_ids), dtype=np.float64)
 
 
-def read_labels(source: TableLike) -> ReleasedLabels:
-    """Read `labels.csv`, as a calibration writes it.
-
-    >>> frame = pd.DataFrame({"item": ["x"], "label": [1], "p": [0.8], "p_calibrated": [0.6], "threshold": [0.7]})
-    >>> read_labels(frame).p_calibrated.tolist()
-    [0.6]
-    """
-    table = open_source(source)
-    items = find_column(table, ITEM)
-    ids = code_ids(table, items, table.load([items])[0])
-    _refuse_repeats(table, items, ids.codes)
-    label, p, mapped, threshold = (_numbers(table, name) for name in ("label", "p", "p_calibrated", "threshold"))
-    return ReleasedLabels(ids.index(), _binary(label).astype(np.int8), p, mapped, float(threshold[0]))
-
-
 def read_tasks(source: TableLike, *, item: str | None = None, task: str = "task") -> pd.Series:
     """Read which task each item belongs to, as in `items.csv`.
 
@@ -110,7 +91,7 @@ def read_tasks(source: TableLike, *, item: str | None = None, task: str = "task"
     >>> read_tasks(pd.DataFrame({"item": ["x1", "y1"], "task": ["x", "y"]})).to_dict()
     {'x1': 'x', 'y1': 'y'}
     """
-    return _read_by_item(source, item, task, "task")
+    return read_items(source, task, item=item)
 
 
 def read_groups(source: TableLike, group: str, *, item: str | None = None) -> pd.Series:
@@ -121,36 +102,7 @@ def read_groups(source: TableLike, group: str, *, item: str | None = None) -> pd
     >>> read_groups(pd.DataFrame({"item": ["x1", "x2"], "patient": [7, 7]}), "patient").to_dict()
     {'x1': '7', 'x2': '7'}
     """
-    return _read_by_item(source, item, group, "group")
-
-
-def _read_by_item(source: TableLike, item: str | None, column: str, what: str) -> pd.Series:
-    table = open_source(source)
-    values = find_column(table, (what,), column)
-    # The column itself may have one of the names that an item column has.
-    names = tuple(name for name in ITEM if name != table.columns[values].strip().casefold())
-    items = find_column(table, names, item)
-    columns = table.load([items, values])
-    ids, kinds = code_ids(table, items, columns[0]), code_ids(table, values, columns[1])
-    first = kinds.codes[np.unique(ids.codes, return_index=True)[1]]
-    differs = kinds.codes != first[ids.codes]
-    if differs.any():
-        row = int(differs.argmax())
-        raise cell_error(table, row, values, f"the item {shorten(ids.texts[int(ids.codes[row])])} has two {what}s")
-    return pd.Series(kinds.index()[first], index=ids.index(), name=column)
-
-
-def _numbers(table: Source, name: str) -> FloatArray:
-    column = find_optional(table, (name,))
-    if column is None:
-        raise InputError(f"{table.name} has no column {name}; 'softgold calibrate' writes it")
-    return parse_numbers(table, column, table.load([column])[0], name)
-
-
-def _refuse_repeats(table: Source, column: int, codes: NDArray[np.int32]) -> None:
-    repeated = pd.Series(codes).duplicated().to_numpy()
-    if repeated.any():
-        raise cell_error(table, int(repeated.argmax()), column, "the item is duplicated")
+    return read_items(source, group, item=item)
 
 
 def _binary(values: FloatArray) -> FloatArray:

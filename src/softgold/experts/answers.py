@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from softgold.errors import InputError, warn
 from softgold.experts.panel import ExpertPanel
 from softgold.experts.sheets import ANSWER
+from softgold.output import undo_excel_safe
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import MISSING_VOTE, SPELLINGS, code_ids
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column, find_optional
@@ -86,7 +87,8 @@ def _read_one(source: TableLike, item: str | None, annotator: str | None, vote: 
     if who is not None:
         experts = code_ids(table, who, columns[2])
         names = experts.index().to_numpy(dtype=object)[experts.codes]
-    frame = {"item": ids.index().to_numpy(dtype=object)[ids.codes], "expert": names, "answer": said}
+    items_said = [undo_excel_safe(str(text)) for text in ids.index()] if is_sheet else ids.index()
+    frame = {"item": np.asarray(items_said, dtype=object)[ids.codes], "expert": names, "answer": said}
     rows = [f"{table.name}, row {row + 1}" for row in range(len(said))]
     return pd.DataFrame(frame).assign(where=rows, is_named=who is not None)
 

@@ -53,7 +53,7 @@ class Ranking:
 
     Attributes:
         thresholds: Distinct scores, descending, shape (G,).
-        groups: Cumulative sums, one entry a distinct score.
+        groups: Cumulative sums, one entry per distinct score.
         items: Cumulative sums, one entry an item, equal scores in their original order.
         diagonal: d = sum w p (1 - p), the mass of the pairs of an item with itself. Two copies of an item are two
             items, so a weight of 2 doubles it.

@@ -16,7 +16,7 @@ Nothing that exists is replaced unless `force` is given.
 from softgold.output.atomic import atomic_directory, atomic_file, atomic_files, update_directory
 from softgold.output.journal import reading, settle
 from softgold.output.json import json_text, to_jsonable, write_json
-from softgold.output.tables import excel_safe, table_text, write_table
+from softgold.output.tables import excel_safe, table_text, undo_excel_safe, write_table
 from softgold.output.targets import RUN_MARKER, PathLike, check_target
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "settle",
     "table_text",
     "to_jsonable",
+    "undo_excel_safe",
     "update_directory",
     "write_json",
     "write_table",

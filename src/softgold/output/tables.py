@@ -15,7 +15,7 @@ from softgold.output.temporaries import public_path
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["excel_safe", "table_text", "write_table"]
+__all__ = ["excel_safe", "table_text", "undo_excel_safe", "write_table"]
 
 # A cell that begins so is a formula to a spreadsheet.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -66,6 +66,15 @@ def excel_safe(frame: pd.DataFrame) -> pd.DataFrame:
     """
     texts = frame.select_dtypes(include=["str", "object", "category"])
     return frame.assign(**{str(name): texts[name].map(_inert, na_action="ignore") for name in texts})
+
+
+def undo_excel_safe(text: str) -> str:
+    """Return a text as it was before `excel_safe`.
+
+    >>> undo_excel_safe("'=1+1"), undo_excel_safe("'tis")
+    ('=1+1', "'tis")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text
 
 
 def _inert(value: Any) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "CodedIds",
     "FloatArray",
     "as_index",
+    "code_categories",
     "code_ids",
     "code_votes",
     "parse_numbers",
@@ -139,6 +140,15 @@ def python_cells(source: Source, column: int, cells: pa.ChunkedArray) -> list[An
             f"{source.name}, column {shorten(source.columns[column])}: has text that is not UTF-8"
         ) from None
     return values
+
+
+def code_categories(
+    source: Source, column: int, cells: pa.ChunkedArray, categories: dict[str, int]
+) -> NDArray[np.int64]:
+    """Return the code of each cell's text, -1 for an empty one; new texts are added to `categories`."""
+    texts = ("" if cell is None else str(cell).strip() for cell in python_cells(source, column, cells))
+    codes = (-1 if text.lower() in ABSENT else categories.setdefault(text, len(categories)) for text in texts)
+    return np.fromiter(codes, dtype=np.int64, count=len(cells))
 
 
 def code_votes(source: Source, column: int, cells: pa.ChunkedArray, positive: str | None = None) -> NDArray[np.int8]:

@@ -83,7 +83,7 @@ def _refuse_repeats(table: Source, column: int, keys: NDArray[np.int64], ids: Co
     repeated = pd.Series(keys).duplicated().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
-        raise cell_error(table, row, column, f"{what} {shorten(ids.texts[int(ids.codes[row])])} is here twice")
+        raise cell_error(table, row, column, f"{what} {shorten(ids.texts[int(ids.codes[row])])} is duplicated")
 
 
 def _refuse_gaps(table: Source, scores: Scores) -> None:

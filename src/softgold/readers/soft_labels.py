@@ -42,7 +42,7 @@ def read_soft_labels(source: TableLike, *, item: str | None = None, p: str | Non
     repeated = pd.Series(ids.codes).duplicated().to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
-        raise cell_error(table, row, at, f"the item {shorten(ids.texts[int(ids.codes[row])])} is here twice")
+        raise cell_error(table, row, at, f"the item {shorten(ids.texts[int(ids.codes[row])])} is duplicated")
     n_items = len(ids.codes)
     soft = _required_probabilities(table, find_column(table, ("p",), p))
     counts = _optional(table, "n_votes", n_items)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from softgold.errors import InputError, UsageError, warn
-from softgold.readers.base import Source, shorten
-from softgold.readers.cells import ABSENT, SPELLINGS, code_ids, python_cells
+from softgold.readers.base import Source, cell_error, shorten
+from softgold.readers.cells import ABSENT, SPELLINGS, code_categories, code_ids, python_cells
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_optional, find_task, listed
 from softgold.readers.counts import has_counts, read_counts
 from softgold.readers.export_source import ExportSource, origin_of
@@ -190,18 +191,12 @@ class _Said:
 
 def _entries(table: Source, options: _Options, task: int | None) -> _Said:
     values: dict[str, int] = {}
-
-    def code(source: Source, column: int, cells: pa.ChunkedArray) -> NDArray[np.int64]:
-        texts = ("" if cell is None else str(cell).strip() for cell in python_cells(source, column, cells))
-        codes = (-1 if text.lower() in ABSENT else values.setdefault(text, len(values)) for text in texts)
-        return np.fromiter(codes, dtype=np.int64, count=len(cells))
-
     columns = (
         find_column(table, ITEM, options.item),
         find_column(table, ANNOTATOR, options.annotator),
         find_column(table, VOTE, options.vote),
     )
-    raw = read_long(table, *columns, code)
+    raw = read_long(table, *columns, partial(code_categories, categories=values))
     if task is None:
         said, names, of_entry = raw, [""], np.zeros(len(raw.values), dtype=np.int64)
     else:
@@ -288,7 +283,7 @@ def read_items(source: TableLike, column: str, *, item: str | None = None) -> pd
     """Read one column of a table of items, such as the task or the patient of each.
 
     Args:
-        source: A table with one row per item.
+        source: A table of items. An item may have several rows, as in a long table of scores, if they agree.
         column: Name of the column.
         item: Name of the item column, where it is not a common one.
 
@@ -300,12 +295,16 @@ def read_items(source: TableLike, column: str, *, item: str | None = None) -> pd
         {'x1': 'x', 'y1': 'y'}
     """
     table = open_source(source)
-    at = find_column(table, (column,), column)
-    names = tuple(name for name in ITEM if name != table.columns[at].strip().casefold())
-    where = find_column(table, names, item)
-    cells = table.load([where, at])
-    ids, values = code_ids(table, where, cells[0]), code_ids(table, at, cells[1])
-    repeated = pd.Series(ids.codes).duplicated()
-    if repeated.any():
-        raise InputError(f"{table.name}, {table.where(int(repeated.argmax()))}: the item is duplicated")
-    return pd.Series(values.index()[values.codes], index=ids.index()[ids.codes], name=column)
+    values = find_column(table, (column,), column)
+    # The column itself may have one of the names that an item column has.
+    names = tuple(name for name in ITEM if name != table.columns[values].strip().casefold())
+    items = find_column(table, names, item)
+    cells = table.load([items, values])
+    ids, kinds = code_ids(table, items, cells[0]), code_ids(table, values, cells[1])
+    first = kinds.codes[np.unique(ids.codes, return_index=True)[1]]
+    differs = kinds.codes != first[ids.codes]
+    if differs.any():
+        row = int(differs.argmax())
+        name = shorten(ids.texts[int(ids.codes[row])])
+        raise cell_error(table, row, values, f"the item {name} has two values of {column}")
+    return pd.Series(kinds.index()[first], index=ids.index(), name=column)

@@ -53,7 +53,7 @@ def glance_section(run: Run) -> Section:
 
 
 def _votes_figure(counts: NDArray[np.int64]) -> Figure:
-    """Count items by their votes, one bin a number, the long tail in one bin."""
+    """Count items by their votes, one bin per number, the long tail in one bin."""
     top = int(np.quantile(counts, 0.98))
     step = max(1, -(-(top - int(counts.min()) + 1) // MOST_VOTE_BINS))
     starts = list(range(int(counts.min()), top + 1, step))

@@ -149,7 +149,7 @@ class AlphaSums:
         return np.where(size == 0, 1.0 if empty == "one" else np.nan, alpha)
 
     def pooled(self, subsets: sparse.csr_array) -> FloatArray:
-        """Alpha of the units of several images together, one row a subset, shape (B, T).
+        """Alpha of the units of several images together, one row per subset, shape (B, T).
 
         Args:
             subsets: How often each subset has each image, shape (B, I).

@@ -49,7 +49,7 @@ def read_detections(
 ) -> DetectionTable:
     """Read what several raters drew on images, and check that they can be compared.
 
-    A table has one row an annotation; a row with image and annotator alone says that this rater looked and saw
+    A table has one row per annotation; a row with image and annotator alone says that this rater looked and saw
     nothing. COCO JSON (`.json`, `.json.gz`) has the rater on each annotation (`annotator`, `rater`, `worker`, `user`
     or `subject`, also with `_id`), and may list on each image who looked (`raters`, `rater_list`, `annotators` or
     `annotator_list`).

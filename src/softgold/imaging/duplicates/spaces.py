@@ -133,7 +133,7 @@ class EmbeddingSpace:
 
     @classmethod
     def of(cls, embeddings: ArrayLike, *, metric: Metric = "cosine", method: Method = "auto") -> EmbeddingSpace:
-        """Check embeddings, one row a sample.
+        """Check embeddings, one row per sample.
 
         >>> space = EmbeddingSpace.of([[1, 0], [2, 0], [0, 1]])
         >>> space.distances(np.array([0, 0]), np.array([1, 2])).round(6).tolist()

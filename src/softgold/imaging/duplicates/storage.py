@@ -21,7 +21,7 @@ VERSION = 1
 
 
 def save_plan(plan: DuplicatePlan, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write a plan, whole or not at all.
+    """Write a plan atomically.
 
     Args:
         plan: The plan.

@@ -121,7 +121,7 @@ def toy_cases(settings: ToySettings | None = None, *, seed: int = 0) -> Iterator
 def write_toy_study(
     folder: str | os.PathLike[str], settings: ToySettings | None = None, *, seed: int = 0, force: bool = False
 ) -> None:
-    """Write a toy study: an `.npz` a case, and `splits.csv` with `case, split, kind`, whole or not at all."""
+    """Write a toy study atomically: one `.npz` per case, and `splits.csv` with `case, split, kind`."""
     rows = []
     with atomic_directory(folder, force=force, marker="splits.csv") as target:
         for case in toy_cases(settings, seed=seed):

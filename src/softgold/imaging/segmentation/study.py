@@ -1,4 +1,4 @@
-"""A folder of cases, judged by the tasks of ValUES: one row a case, one row a task, metric and measure."""
+"""Evaluate a folder of cases on the tasks of ValUES: one row per case; one row per task, metric and measure."""
 
 from __future__ import annotations
 
