@@ -46,3 +46,8 @@ def test_damaged_files_are_named(cli: Callable, run: Path) -> None:
     assert answer.code == 2
     assert "calibration.json is not a record of softgold" in answer.err
     assert not (run / "report.html").exists()
+
+
+def test_a_run_that_is_not_there_is_named(cli: Callable, tmp_path: Path) -> None:
+    answer = cli("report", tmp_path / "typo")
+    assert (answer.code, answer.err) == (2, f"error: there is no run {tmp_path / 'typo'}; 'softgold fit' makes one\n")

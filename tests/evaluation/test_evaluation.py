@@ -390,7 +390,7 @@ class TestTasks:
             quick(labels(), scores(), tasks={"i0": "even"})
         with pytest.raises(InputError, match="at least two items with a score, got 1 in task 'lonely'"):
             quick(labels(), scores(), tasks={**self.tasks, "i0": "lonely"})
-        with pytest.raises(InputError, match="item 'i0' has two values of task"):
+        with pytest.raises(InputError, match="item 'i0' has two tasks"):
             quick(labels(), scores(), tasks=pd.concat([self.tasks, self.tasks[:1]]))
 
     def test_reading_them(self) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from softgold.cli.common import Force, Quiet, say
+from softgold.errors import InputError
 
 __all__ = ["register"]
 
@@ -33,6 +34,8 @@ def report(
     """
     from softgold.output import check_target
 
+    if not run.is_dir():
+        raise InputError(f"there is no run {run}; 'softgold fit' makes one")
     check_target(output or run / "report.html", force=force)
     from softgold.report import write_report
 
