@@ -4,6 +4,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 CACHE   := $(CURDIR)/$(VENV)/cache
 WORKERS ?= 2
+CONSTRAINTS := constraints.txt
 
 export PIP_CACHE_DIR := $(CACHE)/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -24,11 +25,15 @@ export XDG_CACHE_HOME := $(CACHE)/xdg
 # Where Python comes without ensurepip, the pip beside it installs into the environment.
 PIP = $(shell test -x $(BIN)/pip && echo $(BIN)/pip || echo $(PYTHON) -m pip --python $(BIN)/python)
 
-.PHONY: demo test test-fast check clean torture torture-tests
+.PHONY: demo docs test test-fast test-lowest check clean torture torture-tests
 
 demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
 	@echo "The results are in $(CURDIR)/demo_run"
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "The site is in $(CURDIR)/docs/_build/html"
 
 PYTEST = @mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -o cache_dir=$(CACHE)/pytest
 
@@ -37,6 +42,10 @@ test: check
 
 test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"
+
+# The fast tests with the lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	$(MAKE) --no-print-directory VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt test-fast
 
 # The campaigns of tests/robustness/ with many more cases, for hours: make torture CASES=100000 SEED=3
 CASES ?= 2000
@@ -59,13 +68,13 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --without-pip $(VENV)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e .
+$(VENV)/.installed: $(VENV)/.made pyproject.toml $(CONSTRAINTS)
+	$(PIP) install -q -c $(CONSTRAINTS) -e .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e ".[dev]"
+$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml $(CONSTRAINTS)
+	$(PIP) install -q -c $(CONSTRAINTS) -e ".[dev]"
 	@touch $(VENV)/.installed $@
 
 clean:
-	rm -rf $(VENV) demo_run
+	rm -rf $(VENV) demo_run docs/_build docs/api docs/gallery

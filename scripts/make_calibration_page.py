@@ -1,4 +1,4 @@
-"""Put the measured tables into docs/calibration.md; the text around them is left alone.
+"""Put the tables on expert labels into docs/measured.md; the text around them is left alone.
 
 python scripts/bench/experts.py DATA --json experts.json
 python scripts/bench/calibration.py --json simulated.json
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-RULES = ("map", "bins", "changepoint", "largest_jump", "onset", "f1", "youden")
+# The rules that the page shows; the others are rows of the JSON only.
+RULES = ("map", "bins", "changepoint")
 LOSSES = ("log loss of p", "log loss of p_calibrated")
 AT = 100
-BUDGETS = (10, 50, 100, 400)
+BUDGETS = (10, 50, 400)
 
 Rows = list[dict[str, Any]]
 
@@ -33,7 +34,6 @@ def budget_table(rows: Rows) -> Rows:
         {
             "sheet": sheet,
             "labels": budget,
-            "tables": len(part),
             "accuracy at 0.5": _three(part["0.5"].mean()),
             **{rule: _three(part[rule].mean()) for rule in RULES},
             "log loss of p": _three(part[LOSSES[0]].mean()),
@@ -51,10 +51,8 @@ def data_table(rows: Rows) -> Rows:
     return [
         {
             "data": name,
-            "items": f"{row['items']:,.0f}",
             "accuracy at 0.5": _three(row["0.5"]),
             "map": _three(row["map"]),
-            "gain": _three(row["map"] - row["0.5"]),
             "log loss of p": _three(row[LOSSES[0]]),
             "of p_calibrated": _three(row[LOSSES[1]]),
         }
@@ -78,31 +76,6 @@ def finding_table(rows: Rows) -> Rows:
     ]
 
 
-def prior_table(rows: Rows) -> Rows:
-    """Return the change of the log loss by the map, one row per prior, means over tables."""
-    frame = pd.DataFrame(rows)
-    frame[["sd of a", "sd of log s"]] = frame.pop("prior").tolist()
-    means = frame.groupby(["sd of a", "sd of log s", "budget", "data"])["change"].mean()
-    wide = means.groupby(level=[0, 1, 2]).mean().unstack()
-    return [
-        {"sd of a": prior[0], "sd of log s": prior[1], **{f"{n} labels": f"{row[n]:+.4f}" for n in wide.columns}}
-        for prior, row in wide.iterrows()
-    ]
-
-
-def map_table(rows: Rows) -> Rows:
-    """Return how far the maps of all labels are from the identity."""
-    frame = pd.DataFrame(rows)
-    size = np.sqrt((frame[["a", "log_s"]] ** 2).mean())
-    return [
-        {
-            "maps fitted to all labels": len(frame),
-            "root mean square of a": f"{size['a']:.2f}",
-            "of log s": f"{size['log_s']:.2f}",
-        }
-    ]
-
-
 def simulated_table(rows: Rows) -> Rows:
     """Return one row per issue type."""
     table: Rows = []
@@ -111,8 +84,6 @@ def simulated_table(rows: Rows) -> Rows:
         table.append(
             {
                 "issue type": issue,
-                "studies": len(part),
-                "labels at t no worse": int((part["accuracy_at_t"] >= part["accuracy_at_half"]).sum()),
                 "accuracy at 0.5": _three(part["accuracy_at_half"].mean()),
                 "at t": _three(part["accuracy_at_t"].mean()),
                 "t, median": _three(part["threshold"].median()),
@@ -149,15 +120,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--experts", type=Path, help="rows of scripts/bench/experts.py")
     parser.add_argument("--simulated", type=Path, help="rows of scripts/bench/calibration.py")
-    parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "calibration.md")
+    parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "measured.md")
     options = parser.parse_args()
     tables: dict[str, Rows] = {}
     if options.experts:
         measured = json.loads(options.experts.read_text())
         tables |= {"budgets": budget_table(measured["budgets"]), "tables": data_table(measured["budgets"])}
         # The page has the mean over findings only.
-        tables |= {"findings": finding_table(measured["tasks"])[-1:], "priors": prior_table(measured["priors"])}
-        tables |= {"maps": map_table(measured["maps"])}
+        tables |= {"findings": finding_table(measured["tasks"])[-1:]}
     if options.simulated:
         tables |= {"simulated": simulated_table(json.loads(options.simulated.read_text()))}
     page = options.page.read_text(encoding="utf-8")

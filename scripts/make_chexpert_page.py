@@ -25,6 +25,7 @@ from softgold.report.svg import standalone
 from softgold.tables.soft_labels import SoftLabels
 
 N_BOOTSTRAP, N_VOTE_BOOTSTRAP = 2000, 1000
+SHOWN = {"auroc": "AUROC", "soft_auroc": "soft AUROC"}  # of each model; the page compares AP in its tables on top
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
 
 
@@ -128,11 +129,8 @@ def finding_table(task: TaskEvaluation) -> str:
     found = cells(task)
     rows = []
     for models in equal_models(found):
-        row = {"model": ", ".join(models)}
-        for ordinary, soft, title in PAIRS:
-            row[title] = f"{found.loc[(ordinary, models[0]), 'value']:.4f}"
-            row[f"soft {title}"] = f"{found.loc[(soft, models[0]), 'value']:.4f}"
-        rows.append(row)
+        values = {title: found.loc[(metric, models[0]), "value"] for metric, title in SHOWN.items()}
+        rows.append({"model": ", ".join(models), **{title: f"{value:.4f}" for title, value in values.items()}})
     return markdown(rows)
 
 
@@ -165,8 +163,9 @@ def rank_figure(task: TaskEvaluation) -> str:
             place_names=(place_names(before["rank"].tolist()), place_names(after["rank"].tolist())),
             left_title="by AUROC",
             right_title="by soft AUROC",
-            title=f"Ranks of the models on {task.task}",
-            description=f"{swaps} pairs of models change places between AUROC and soft AUROC.",
+        ).render(
+            f"Ranks of the models on {task.task}",
+            f"{swaps} pairs of models change places between AUROC and soft AUROC.",
         )
     )
 
@@ -180,9 +179,7 @@ def scatter_figure(task: TaskEvaluation) -> str:
             [Point(str(model), ordinary[model], soft[model]) for model in ordinary.index],
             x_title="AUROC against the majority of 8",
             y_title="soft AUROC against the mean of 8",
-            title=f"Ordinary against soft AUROC on {task.task}",
-            description=f"R squared is {task.comparisons[0].r_squared:.3f}.",
-        )
+        ).render(f"Ordinary against soft AUROC on {task.task}", f"R squared is {task.comparisons[0].r_squared:.3f}.")
     )
 
 
@@ -197,8 +194,9 @@ def stability_figure(study: Study, metric: str) -> str:
             rows,
             names=("ordinary", "soft"),
             x_title=f"stability of the ranking by {metric}",
-            title=f"Stability of the ranking by {metric}",
-            description="; ".join(f"{name}: ordinary {hard:.3f}, soft {soft:.3f}" for name, hard, soft in rows),
+        ).render(
+            f"Stability of the ranking by {metric}",
+            "; ".join(f"{name}: ordinary {hard:.3f}, soft {soft:.3f}" for name, hard, soft in rows),
         )
     )
 
@@ -281,7 +279,7 @@ def level_words(study: Study) -> str:
         tables = [cells(task) for task in study.majority.tasks]
         below = np.concatenate([(t.loc[soft]["value"] < t.loc[ordinary]["value"]).to_numpy() for t in tables])
         parts.append(f"soft {title} is below {title} in {below.sum()} of {len(below)} cases")
-    return f"Over models and findings, {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 PAGE = """# Ten chest X-ray models, eight radiologists
@@ -292,17 +290,12 @@ Does it matter whether models are judged against the majority of the radiologist
 Lionetti et al. ("Clinical Uncertainty Impacts Machine Learning Evaluations") on public data.
 
 - **Data**: [CheXpert test set labels](https://github.com/rajpurkarlab/cheXpert-test-set-labels), commit a03eb34, not
-  part of softgold: eight radiologists on {studies} studies, ten models of the leaderboard on {n_findings} findings.
-- **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; or the
-  majority of the five reference readers among them, CheXpert's own ground truth.
-- **Intervals**: {n_bootstrap:,} resamples of the items, shared by all models. **Stability**: {n_vote_bootstrap:,}
-  resamples of each item's eight votes; the mean Spearman correlation between the rankings in two of them.
-- **To repeat it**: `python scripts/make_chexpert_page.py DATA/chexpert_test`, or from the shell (there an even split is
-  positive; `--labels FILE` gives other labels):
-
-      softgold baseline votes_all8.csv -o soft.csv
-      softgold evaluate --soft-labels soft.csv --soft mean_vote --scores scores.csv \\
-          --items items.csv --task-col task --missing drop
+  part of softgold: eight radiologists, {studies} studies, {n_findings} findings, ten models of the leaderboard.
+- **Soft label**: the mean of the eight readers. **Hard label**: their majority, an even split being negative; or that
+  of the five reference readers among them, CheXpert's own ground truth.
+- **Intervals**: {n_bootstrap:,} resamples of the items, shared by all models. **Stability**: the mean Spearman
+  correlation between rankings in two of {n_vote_bootstrap:,} resamples of each item's eight votes.
+- **To repeat it**: `python scripts/make_chexpert_page.py DATA/chexpert_test`.
 
 ## What it shows
 
@@ -312,8 +305,8 @@ ordinary to soft metrics; R² is between the two, over models; the ceiling is th
 {summary}
 
 **Who leads.** In brackets: how many models are not told apart from the first (it is ahead in fewer than {needed:g} % of
-the resamples), and the share of resamples in which it is ahead of the closest. Models named together are equal. Changes
-are pairs that change places from the majority of 8 to soft labels; {apart} are between models told apart both times.
+the resamples), and how often it is ahead of the closest. Models named together are equal. Changes are pairs that change
+places from the majority of 8 to soft labels; {apart} are between models told apart both times.
 
 {changes}
 
@@ -321,8 +314,8 @@ are pairs that change places from the majority of 8 to soft labels; {apart} are 
 
 **The panel moves ranks too.** {reference}
 
-**Soft values have their own scale.** {levels}. Even a model that knows every p only reaches the
-[ceiling](metrics.md#ceilings). Compare soft values with soft values.
+**Soft values have their own scale**: {levels}. Even a model that knows every p only reaches the
+[ceiling](metrics.md#ceilings).
 
 ![Ordinary against soft AUROC on {scatter_task}](figures/{scatter_file})
 
@@ -333,13 +326,11 @@ are pairs that change places from the majority of 8 to soft labels; {apart} are 
 The paper's R² of AUROC, over four backbones, is 0.840 on Cardiomegaly and 0.897 on Pleural Effusion (its figure 1). Ten
 models of similar strength leave less to correlate.
 
-Below, AUROC and AP are against the majority of 8, best by soft AUROC first. Widths of {level:.0%} intervals: {widths}.
+Below, AUROC is against the majority of 8, best by soft AUROC first. Widths of {level:.0%} intervals: {widths}.
 
 {findings}"""
 
 FINDING = """## {task}
-
-{items:,} studies.
 
 ![Ranks of the models on {task}](figures/{figure})
 
@@ -349,9 +340,7 @@ FINDING = """## {task}
 
 def finding_part(task: TaskEvaluation) -> str:
     """Return the part of the page on one finding."""
-    return FINDING.format(
-        task=task.task, items=task.n_items, figure=file_name(task, "ranks"), table=finding_table(task)
-    )
+    return FINDING.format(task=task.task, figure=file_name(task, "ranks"), table=finding_table(task))
 
 
 def figures(study: Study) -> dict[str, str]:

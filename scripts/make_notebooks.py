@@ -1,6 +1,6 @@
 """Write and run the notebooks, so that their outputs match the code.
 
-    python scripts/make_notebooks.py [--folder notebooks]
+    python scripts/make_notebooks.py [--folder notebooks] [03_evaluate_models ...]
 
 The cells are kept here as text, which is easier to search and review.
 """
@@ -49,11 +49,7 @@ negative), with a 95 % credible interval from `b_lo` to `b_hi`; a tricky item lo
 
 Most items are clear. A hard label hides the doubt about the few in the middle.
 ---
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
-left.hist(labels.p, bins=40, color="#0072b2")
-left.set(xlabel="p, the probability of a positive", ylabel="items")
-right.hist(labels.uncertainty, bins=25, color="#0072b2")
-right.set(xlabel="min(p, 1 - p)", ylabel="items")
+softgold.plot.soft_labels(labels, threshold=0.5)
 plt.show()
 ---
 The annotators: sensitivity is P(votes yes | positive), specificity P(votes no | negative). Ability 0 is guessing; a
@@ -63,6 +59,12 @@ good ones.
 annotators = fit.posterior.annotators()
 columns = ["annotator", "ability_mean", "lean_mean", "sensitivity", "specificity", "n_votes"]
 annotators.nlargest(6, "p_adversarial")[columns].round(2)
+---
+Every figure of `softgold.plot` takes a result and, if you like, the Axes to draw on, and returns the Axes. The lines
+are 95 % credible intervals; on the dashed line an annotator guesses.
+---
+softgold.plot.annotators(fit)
+plt.show()
 ---
 Comparison with the truth; a tie counts as half an error.
 ---
@@ -128,17 +130,9 @@ for sentence in result.warnings:
 Each dot is a bin: across, its mean soft label; upwards, how many of its items the experts called positive. The line
 is the map from p to p_calibrated, with its credible band.
 ---
-bins = result.bins[result.bins["labelled"] > 0]
-figure, axis = plt.subplots(figsize=(5, 3.2), layout="constrained")
-error = [bins["rate"] - bins["rate_lo"], bins["rate_hi"] - bins["rate"]]
-axis.errorbar(bins["p_mean"], bins["rate"], yerr=error, fmt="o", color="#0072b2", ecolor="#7fb8d8")
-axis.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
-order = labels.p.argsort()
-released = result.labels
-axis.plot(labels.p[order], released.p_calibrated[order], color="#0072b2")
-axis.fill_between(labels.p[order], released.p_calibrated_lo[order], released.p_calibrated_hi[order], alpha=0.2)
-axis.axvline(result.threshold, color="#8a3a6e", linestyle="--")
-axis.set(xlabel="mean soft label of the bin", ylabel="experts' share of positives")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
+softgold.plot.expert_map(result, ax=left)
+softgold.plot.soft_labels(result, ax=right)
 plt.show()
 ---
 What changes? `agreement` and `kappa` are with the experts, cross-validated and weighted to the whole data set;
@@ -211,12 +205,12 @@ from softgold.evaluation.words import both_leads, swap_words
 for found in task.comparisons[:2]:
     print(both_leads(found, found.ordinary, found.soft))
     print(f"R^2 {found.r_squared:.3f}; {swap_words(found, found.ordinary, found.soft)}")
-wide = task.wide()
-figure, axis = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
-axis.scatter(wide["auroc"], wide["soft_auroc"], color="#0072b2")
-for model, row in wide.iterrows():
-    axis.annotate(model, (row["auroc"], row["soft_auroc"]), xytext=(4, 4), textcoords="offset points", fontsize=8)
-axis.set(xlabel="AUROC against hard labels", ylabel="soft AUROC")
+softgold.plot.ranks(result)
+plt.show()
+---
+Are the scores probabilities that one may take at their word? Below the dashed line a model says too much.
+---
+softgold.plot.reliability(labels, scores)
 plt.show()
 ---
 Share of item resamples in which the row's model beats the column's:
@@ -238,6 +232,59 @@ folder = Path(tempfile.mkdtemp()) / "run"
 fit.save(folder)
 page = write_report(folder)
 print(page.name, f"{page.stat().st_size / 1000:.0f} kB")
+---
+## Several findings
+
+Most studies ask more than one question. Here 25 readers vote on two findings, and three experts answer some items.
+Five calls: read, fit each finding by itself, calibrate each with its own threshold, evaluate, draw. The next notebook
+but one, `05_several_questions.ipynb`, goes through the steps.
+---
+parts = {
+    name: softgold.simulate(
+        issue=name,
+        n_items=400,
+        n_annotators=25,
+        votes_per_item=5,
+        prevalence=share,
+        model_aurocs=(0.86, 0.85, 0.84, 0.8),
+        model_ambiguity=(0.1, 0.9, 0.5, 0.9),
+        seed=11,
+    )
+    for name, share in (("edema", 0.2), ("opacity", 0.45))
+}
+
+
+def below_each_other(get):
+    tables = {name: get(part).to_frame() for name, part in parts.items()}
+    return pd.concat([table.assign(item=name + "-" + table["item"], task=name) for name, table in tables.items()])
+
+
+study = softgold.read_study(below_each_other(lambda part: part.votes))
+fits = softgold.fit_tasks(study.votes, engine="coordinate")
+experts = below_each_other(lambda part: part.experts.table)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", softgold.errors.DataWarning)
+    calibrations = {
+        name: softgold.calibrate(
+            fits[name].posterior.soft_labels(), own.drop(columns="task"), n_bootstrap=200
+        )
+        for name, own in experts.groupby("task")
+    }
+soft = pd.concat([fit.posterior.soft_labels().to_frame() for fit in fits.values()])
+hard = pd.concat([found.labels.to_frame() for found in calibrations.values()])
+tasks = soft["item"].str.split("-").str[0].set_axis(soft["item"])
+judged = softgold.evaluate(
+    soft, below_each_other(lambda part: part.scores).drop(columns="task"), labels=hard, tasks=tasks, n_bootstrap=500
+)
+print({name: round(found.threshold, 3) for name, found in calibrations.items()})
+judged.to_frame().query("metric == 'soft_auroc'")[["task", "model", "value", "low", "high", "rank"]].round(3)
+---
+Ranks on each finding, and on the average of both:
+---
+figure, axes = plt.subplots(1, 3, figsize=(11, 2.6), layout="constrained")
+for axis, name in zip(axes, (*parts, None)):
+    softgold.plot.ranks(judged, task=name, ax=axis).set_title(name or "average")
+plt.show()
 """
 
 PLAN = """
@@ -274,12 +321,7 @@ and with equally many votes for every item.
 ---
 forecast = softgold.forecast(fit, target_error=0.17)
 print(forecast)
-figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
-for name, curve, colour in (("adaptive", forecast.adaptive, "#0072b2"), ("uniform", forecast.uniform, "#8a3a6e")):
-    axis.plot(curve.votes, curve.error, color=colour, label=name)
-    axis.fill_between(curve.votes, curve.error_low, curve.error_high, color=colour, alpha=0.12)
-axis.set(xlim=(0, 3600), ylim=(0, None), xlabel="further votes", ylabel="share of wrong labels")
-axis.legend()
+softgold.plot.forecast(forecast).set_xlim(0, 3600)
 plt.show()
 ---
 A plan for the first 300 votes. `priority` is what the next vote on an item is worth: the expected fall of its Brier
@@ -341,11 +383,186 @@ print(controls)
 controls.to_frame()[["item", "answer", "p", "gain"]].head().round(3)
 """
 
+SEVERAL = """
+# Several questions, several classes
+
+A radiologist does not only ask "is there an opacity?". A study may have several questions (findings, issues) about
+its images, or one question with several classes. softgold fits each by itself, with its own abilities, prevalence and
+threshold, and keeps all of them in one folder. The data are simulated.
+---
+import tempfile
+import warnings
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import softgold
+
+warnings.simplefilter("ignore", softgold.errors.DataWarning)  # the second notebook shows them
+findings = {"effusion": 0.3, "edema": 0.15, "opacity": 0.5}
+parts = {
+    name: softgold.simulate(
+        issue=name,
+        n_items=300,
+        n_annotators=30,
+        votes_per_item=6,
+        prevalence=share,
+        lean_mean=0.4,
+        model_aurocs=(0.86, 0.85, 0.84, 0.8),
+        model_ambiguity=(0.1, 0.9, 0.5, 0.9),
+        seed=2,
+    )
+    for name, share in findings.items()
+}
+
+
+def below_each_other(get):
+    tables = {name: get(part).to_frame() for name, part in parts.items()}
+    tables = [table.assign(item=name + "-" + table["item"], finding=name) for name, table in tables.items()]
+    return pd.concat(tables, ignore_index=True)
+
+
+votes = below_each_other(lambda part: part.votes)
+votes.groupby("finding")["vote"].agg(["size", "mean"]).round(3)
+---
+## Questions
+
+`read_study` splits the votes by question. A column `task` is found by itself, others are named. Item ids must differ
+between questions if models are to be evaluated on all of them.
+---
+study = softgold.read_study(votes, task="finding")
+fits = softgold.fit_tasks(study.votes, engine="coordinate")
+folder = Path(tempfile.mkdtemp()) / "study"
+softgold.save_study(fits, folder, kind="tasks")
+study = softgold.open_study(folder)
+print(study.kind, list(study.tasks))
+print(sorted(path.name for path in folder.iterdir()))
+---
+The same people are not equally good at each question. A figure draws one question; Axes that you make yourself put
+them side by side.
+---
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), dpi=70, layout="constrained", sharey=True)
+for axis, (name, run) in zip(axes, study.tasks.items()):
+    softgold.plot.annotators(run, ax=axis).set(title=name, ylabel="" if axis is not axes[0] else axis.get_ylabel())
+plt.show()
+---
+Experts answered some items of each question. Each question gets its own threshold; `study.add` keeps the results in
+the folder of their question, and tables of all questions on top.
+---
+experts = below_each_other(lambda part: part.experts.table)
+experts = experts[experts["item"].isin(experts["item"].drop_duplicates().sample(400, random_state=0))]
+calibrations = {
+    name: softgold.calibrate(
+        study.tasks[name].soft_labels, own[["item", "annotator", "vote"]], n_bootstrap=300
+    )
+    for name, own in experts.groupby("finding", sort=False)
+}
+study.add(calibrations)
+pd.DataFrame(
+    {
+        name: {"threshold": found.threshold, "positive": found.after.prevalence, "at 0.5": found.before.prevalence}
+        for name, found in calibrations.items()
+    }
+).T.round(3)
+---
+The map from p to the experts' rate, question by question:
+---
+figure, axes = plt.subplots(1, 3, figsize=(9, 3), dpi=70, layout="constrained", sharey=True)
+for axis, (name, run) in zip(axes, study.tasks.items()):
+    softgold.plot.expert_map(run, ax=axis).set(title=name, ylabel="" if axis is not axes[0] else axis.get_ylabel())
+plt.show()
+---
+Models are judged on each question and on the average. The hard labels are those released at the threshold of each
+question.
+---
+soft = study.soft_labels_frame()
+result = softgold.evaluate(
+    soft.drop(columns="task"),
+    below_each_other(lambda part: part.scores).drop(columns="finding"),
+    labels=study.labels,
+    tasks=soft.set_index("item")["task"],
+    n_bootstrap=500,
+)
+print(result.hard)
+table = result.to_frame().query("metric in ('auroc', 'soft_auroc')")
+table.pivot(index=["task", "model"], columns="metric", values="value").round(3)
+---
+Models change places on some findings and not on others:
+---
+figure, axes = plt.subplots(1, 4, figsize=(12, 2.2), dpi=70, layout="constrained")
+for axis, name in zip(axes, (*findings, None)):
+    softgold.plot.ranks(result, task=name, ax=axis).set_title(name or "average")
+plt.show()
+---
+On the command line these are five commands:
+
+    softgold fit votes.csv --task-col finding -o study
+    softgold sample-experts study --budget 300 -o sheet.csv
+    softgold calibrate study --experts answers.csv --key sheet.key.csv
+    softgold evaluate study --scores scores.csv
+    softgold report study
+
+## Classes
+
+One question, three answers. Each class is fitted against the rest, and the probabilities of an item are divided by
+their sum.
+---
+rng = np.random.default_rng(5)
+names = np.array(["clear", "mild", "severe"])
+truth = rng.choice(3, size=200, p=[0.5, 0.3, 0.2])
+skill = rng.uniform(0.55, 0.95, size=15)
+rows = []
+for item, grade in enumerate(truth):
+    for who in rng.choice(15, size=5, replace=False):
+        near = rng.choice([grade, 1]) if grade != 1 else rng.integers(3)  # neighbours are mixed up more often
+        rows.append((f"scan{item:03d}", f"reader{who:02d}", names[grade if rng.random() < skill[who] else near]))
+grades = pd.DataFrame(rows, columns=["item", "annotator", "vote"])
+votes = softgold.read_study(grades)
+print(votes.kind, list(votes.votes))
+---
+`p_clear`, `p_mild` and `p_severe` sum to 1; `label` is the most probable class, and `uncertainty` the chance that it is
+wrong.
+---
+fits = softgold.fit_tasks(votes.votes, engine="coordinate")
+folder = Path(tempfile.mkdtemp()) / "grades"
+softgold.save_study(fits, folder, kind="classes")
+study = softgold.open_study(folder)
+labels = study.class_labels
+wrong = (labels.label != pd.Series(names[truth], index=[f"scan{i:03d}" for i in range(200)])[labels.item_ids]).mean()
+print(f"expected wrong {labels.uncertainty.mean():.1%}, wrong {wrong:.1%}")
+labels.to_frame().head().round(3)
+---
+A figure with a soft label p is about one class against the rest:
+---
+figure, axes = plt.subplots(1, 3, figsize=(10, 2.6), dpi=70, layout="constrained", sharey=True)
+for axis, (name, run) in zip(axes, study.tasks.items()):
+    softgold.plot.soft_labels(run, bins=20, ax=axis).set_title(f"{name} against the rest")
+plt.show()
+---
+Models give one probability per class. `evaluate_classes` judges each class against the rest, their average, and all
+classes at once.
+---
+from softgold.evaluation import evaluate_classes
+
+
+def model(sharpness):
+    q = rng.dirichlet([0.6] * 3, size=200) + sharpness * np.eye(3)[truth]
+    q = pd.DataFrame(q / q.sum(axis=1, keepdims=True), columns=[f"p_{name}" for name in names])
+    return q.assign(item=[f"scan{i:03d}" for i in range(200)])
+
+
+judged = evaluate_classes(labels.to_frame(), {"net": model(1.5), "small": model(0.5)}, n_bootstrap=500)
+judged.overall[["model", "title", "value", "low", "high", "ceiling"]].round(3)
+"""
+
 NOTEBOOKS = {
     "01_fit_votes": FIT,
     "02_calibrate_with_experts": CALIBRATE,
     "03_evaluate_models": EVALUATE,
     "04_plan_a_campaign": PLAN,
+    "05_several_questions": SEVERAL,
 }
 
 
@@ -373,8 +590,12 @@ def main() -> None:
     """Parse the options, run the notebooks, write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path(__file__).parents[1] / "notebooks")
-    folder = parser.parse_args().folder
+    parser.add_argument("names", nargs="*", help="notebooks to make; all if left out")
+    given = parser.parse_args()
+    folder = given.folder
     for name, text in NOTEBOOKS.items():
+        if given.names and name not in given.names:
+            continue
         nbformat.write(execute(build(text), folder), folder / f"{name}.ipynb")
 
 

@@ -20,8 +20,8 @@ from selenium.webdriver.chrome.service import Service
 from softgold.cli import main as softgold
 
 WIDTH = 1240
-# Each part: the element where it begins, and its height in pixels.
-PARTS = (("header", 345), ("#soft-labels", 575), ("#models", 700))
+# Each part: the element where it begins, and its height in pixels; None is the height of the element.
+PARTS: tuple[tuple[str, int | None], ...] = (("header", None), ("#soft-labels", 575), ("#models", 815))
 
 
 def open_browser(profile: str) -> webdriver.Chrome:
@@ -34,12 +34,14 @@ def open_browser(profile: str) -> webdriver.Chrome:
     return webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
 
 
-def photograph(browser: webdriver.Chrome, start: str, height: int) -> np.ndarray:
+def photograph(browser: webdriver.Chrome, start: str, height: int | None) -> np.ndarray:
     """Return the page from the top of an element on, as an array of pixels."""
-    top = browser.execute_script(
-        "return document.querySelector(arguments[0]).getBoundingClientRect().top + window.scrollY", start
+    top, own_height = browser.execute_script(
+        "const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [box.top + window.scrollY, box.height]",
+        start,
     )
-    clip = {"x": 0, "y": top, "width": WIDTH, "height": height, "scale": 1}
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": height or round(own_height), "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"))
 

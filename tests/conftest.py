@@ -19,7 +19,7 @@ from softgold.cli import main
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
-pytest_plugins = ("fixtures.crowds",)
+pytest_plugins = ("fixtures.crowds", "fixtures.parts")
 
 # One profile for every property test. No deadlines: a loaded machine is slow, not wrong. Where CI is set, the same
 # examples run each time; elsewhere each run tries new ones.

@@ -45,7 +45,7 @@ def test_the_script_writes_a_page_and_sound_figures(script: ModuleType, folder: 
     study = script.run_study(folder, n_bootstrap=30, n_vote_bootstrap=30)
     page, figures = script.page(study), script.figures(study)
     for finding in ("Heart", "Lung Base"):
-        assert f"## {finding}\n\n60 studies" in page
+        assert f"## {finding}\n\n![Ranks of the models on {finding}]" in page
     assert len(re.findall(r"^\| a \|", page, re.MULTILINE)) == 2
     assert set(re.findall(r"\(figures/([\w.]+)\)", page)) == set(figures)
     for text in figures.values():

@@ -12,7 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
-NAMES = ("01_fit_votes", "02_calibrate_with_experts", "03_evaluate_models", "04_plan_a_campaign")
+NAMES = (
+    "01_fit_votes",
+    "02_calibrate_with_experts",
+    "03_evaluate_models",
+    "04_plan_a_campaign",
+    "05_several_questions",
+)
 
 
 @pytest.fixture(scope="module")

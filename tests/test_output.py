@@ -33,6 +33,7 @@ from softgold.output import (
     write_table,
 )
 from softgold.readers import read_votes
+from softgold.tables.text import EVERY_DIGIT
 
 
 def names(folder: Path) -> list[str]:
@@ -304,6 +305,7 @@ def test_the_next_writer_removes_what_dead_processes_left_and_nothing_else(tmp_p
     assert (tmp_path / ".softgold-notes").exists()
 
 
+@pytest.mark.slow
 def test_two_writers_of_one_directory_never_let_it_vanish(tmp_path: Path) -> None:
     script = """
 import sys
@@ -496,7 +498,7 @@ def test_tables_read_back_equal(tmp_path: Path) -> None:
     assert b"\r" not in text
     assert text.startswith(b"item,p,b_mean\ni0,")
     assert text.splitlines()[1].endswith(b",")
-    again = pd.read_csv(tmp_path / "t.csv")
+    again = pd.read_csv(tmp_path / "t.csv", **EVERY_DIGIT)
     assert (again["p"].to_numpy() == numbers).all()
 
 

@@ -45,6 +45,18 @@ def test_every_name_is_documented(name: str) -> None:
     assert undocumented(getattr(softgold, name)) == []
 
 
+def examples(thing: object) -> list[str]:
+    """Return the docstrings with an example: of a function, class or module, and of the methods of a class."""
+    own = vars(thing).values() if inspect.isclass(thing) else []
+    texts = [getattr(getattr(part, "__func__", part), "__doc__", None) for part in (thing, *own)]
+    return [text for text in texts if text and ">>>" in text]
+
+
+@pytest.mark.parametrize("name", softgold.__all__)
+def test_every_name_has_an_example(name: str) -> None:
+    assert examples(getattr(softgold, name))  # the examples themselves run as doctests
+
+
 def test_the_check_sees_what_has_no_docstring() -> None:
     @dataclasses.dataclass
     class Bare:

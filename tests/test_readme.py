@@ -1,88 +1,53 @@
-"""What the README shows is what happens."""
+"""The README's first screen: what it promises is there, and as short as promised."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from softgold.cli.app import COMMANDS
+from fixtures.pages import ROOT, blocks
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """A folder with the sample data, in which nothing else is."""
-    shutil.copytree(ROOT / "data_samples", tmp_path / "data_samples")
-    return tmp_path
+def test_three_commands_and_four_lines_of_python() -> None:
+    shell, python = (next(block for block in blocks(README) if block.language == name) for name in ("sh", "python"))
+    assert len(shell.commands()) == 3
+    assert len(list(filter(None, python.text.splitlines()))) == 4
 
 
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python_examples(workplace: Path, code: str) -> None:
-    done = run([sys.executable, "-W", "error::UserWarning", "-c", code], workplace)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("code", blocks("sh"))
-def test_shell_examples(workplace: Path, code: str) -> None:
-    done = run(["bash", "-euo", "pipefail", "-c", code], workplace)
-    assert done.returncode == 0, done.stderr
-    assert "error:" not in done.stderr
-
-
-def test_the_examples_are_there_and_short() -> None:
-    for language in ("python", "sh"):
-        lines = [line for line in blocks(language)[0].splitlines() if line.strip()]
-        assert len(lines) == 5
+def test_which_model_when_has_five_rows() -> None:
+    table = re.search(r"^\| you have .*\n\|---.*\n((?:\|.*\n)+)", TEXT, flags=re.MULTILINE)
+    assert table is not None
+    assert len(table[1].splitlines()) == 5
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^\$ make (\w+)", README, flags=re.MULTILINE)
+    targets = re.findall(r"^\$ make (\w+)", TEXT, flags=re.MULTILINE)
     assert targets == ["demo", "test"]
-    for target in targets:
+    for target in [*targets, "docs"]:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "data_samples").glob("*.md")])
-
-
-def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=[path.relative_to(ROOT).as_posix() for path in PAGES])
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
-        name, _, anchor = link.partition("#")
-        target = page.parent / name if name else page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_documented(name: str) -> None:
-    pages = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert f"## softgold {name}\n" in pages
+@pytest.mark.parametrize(
+    ("figures", "script"),
+    [
+        (("0.299", "0.408", "0.635", "0.875", "0.846"), "real.py"),
+        (("0.288", "0.274", "0.883", "0.888"), "experts.py"),
+        (("66 %", "56 %"), "next.py"),
+        (("0.861", "0.824"), "real.py"),
+    ],
+)
+def test_the_figures_are_those_of_the_measured_tables(figures: tuple[str, ...], script: str) -> None:
+    page = "campaigns.md" if script == "next.py" else "measured.md"
+    tables = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert (ROOT / "scripts" / "bench" / script).is_file()
+    assert f"scripts/bench/{script}" in TEXT
+    assert f"scripts/bench/{script}" in tables
+    for figure in figures:
+        assert figure in TEXT
+        share = f"0.{figure.removesuffix(' %')}" if figure.endswith("%") else figure
+        assert share in tables

@@ -4,15 +4,17 @@
     python scripts/bench/posterior.py --seeds 2 --draws 300
 
 NUTS: two-class tables of 60 items, 12 annotators and 5 votes per item, one per seed, at the hyper-parameters of the
-fit. Truth: 2,000 items, 100 annotators, 8 votes per item from the two-class model at 30 % and 50 % positives, with
-the prevalence found by the default rule and given; how often 95 % intervals of sensitivity and specificity hold the
-true value, rank correlations, and the gap between p and the share of positives.
+fit. Truth: 2,000 items, 100 annotators, 8 votes per item from the two-class model at 10 to 70 % positives, at 30 % also
+with annotators who all lean towards yes or no, with the prevalence found by the default rule and given; how often 95 %
+intervals of sensitivity and specificity hold the true value, their mean width, rank correlations, and the gap between p
+and the share of positives. "as if known": without what the intervals add because the prevalence is not known.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -23,8 +25,10 @@ from scipy.stats import spearmanr
 import softgold
 from softgold.metrics import expected_calibration_error
 from softgold.models.crowd.nuts import draw_posterior
+from softgold.models.crowd.prevalence import PrevalenceDoubt
 
 ENGINES = ("svi", "coordinate")
+STUDIES = ((0.1, 0.0), (0.3, 0.0), (0.3, 0.3), (0.3, -0.3), (0.5, 0.0), (0.7, 0.0))  # share of positives, mean lean
 
 
 def against_nuts(seed: int, draws: int) -> list[dict[str, Any]]:
@@ -39,24 +43,35 @@ def against_nuts(seed: int, draws: int) -> list[dict[str, Any]]:
     return rows
 
 
-def against_truth(seed: int, positives: float) -> list[dict[str, Any]]:
+def against_truth(seed: int, positives: float, lean: float) -> list[dict[str, Any]]:
     """Return coverage, rank correlations and calibration of each engine on one table."""
-    study = softgold.simulate(n_items=2_000, n_annotators=100, votes_per_item=8, prevalence=positives, seed=seed)
+    sizes: dict[str, Any] = {"n_items": 2_000, "n_annotators": 100, "votes_per_item": 8}
+    study = softgold.simulate(**sizes, prevalence=positives, lean_mean=lean, seed=seed)
     truth = study.truth
     rows = []
     for engine, prevalence in product(ENGINES, ("able", positives)):
         posterior = softgold.fit(study.votes, engine=engine, prevalence=prevalence).posterior
         people, p = posterior.annotators(), posterior.soft_labels().p
-        row: dict[str, Any] = {"engine": engine, "positives": positives}
+        row: dict[str, Any] = {"engine": engine, "positives": positives, "lean": lean}
         row["prevalence"] = prevalence if prevalence == "able" else "given"
-        for name in ("sensitivity", "specificity"):
-            true = getattr(truth, name)
-            row[f"{name} in its interval"] = np.mean((people[f"{name}_lo"] <= true) & (true <= people[f"{name}_hi"]))
+        row |= coverage(people, truth, "")
+        known = replace(posterior, doubt=PrevalenceDoubt.none(len(people)))
+        row |= coverage(known.annotators(), truth, ", as if known")
         row["rank correlation of ability"] = spearmanr(people["ability_mean"], truth.ability).statistic
         row["of lean"] = spearmanr(people["lean_mean"], truth.lean).statistic
         row["calibration gap"] = expected_calibration_error(truth.label, p, n_bins=10)
         rows.append(row)
     return rows
+
+
+def coverage(people: pd.DataFrame, truth: Any, note: str) -> dict[str, float]:
+    """Return how often intervals hold the true rate, and how wide they are."""
+    found = {}
+    for name in ("sensitivity", "specificity"):
+        true, low, high = getattr(truth, name), people[f"{name}_lo"], people[f"{name}_hi"]
+        found[f"{name} held{note}"] = np.mean((low <= true) & (true <= high))
+        found[f"width{note} ({name})"] = np.mean(high - low)
+    return found
 
 
 def main() -> None:
@@ -66,11 +81,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=600)
     options = parser.parse_args()
     warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
-    studies = product(range(options.seeds), (0.3, 0.5))
-    truth = pd.DataFrame([row for seed, positives in studies for row in against_truth(seed, positives)])
+    studies = product(range(options.seeds), STUDIES)
+    truth = pd.DataFrame([row for seed, study in studies for row in against_truth(seed, *study)])
     print("tables drawn from the two-class model; mean over the tables")
-    groups = truth.groupby(["positives", "engine", "prevalence"], sort=False)
-    print(groups.mean().round(3).to_string(), flush=True)
+    groups = truth.groupby(["positives", "lean", "engine", "prevalence"], sort=False)
+    print(groups.mean().round(3).T.to_string(), flush=True)
     nuts = pd.DataFrame([row for seed in range(options.seeds) for row in against_nuts(seed, options.draws)])
     mixed = f"largest r_hat {nuts['r_hat'].max():.3f}"
     print(f"\n|p - p_NUTS|, {options.draws} draws, {mixed}; least and most over the tables")

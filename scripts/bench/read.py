@@ -1,10 +1,12 @@
-"""Reading votes: from Parquet, beside pandas; and from a Label Studio export, beside `json.loads` of the same bytes.
+"""Reading votes: from CSV, beside Arrow; from Parquet, beside pandas; from a Label Studio export, beside `json.loads`.
 
-Prints JSON. For Parquet: the time beside `pandas.read_parquet` and `factorize` of both id columns, and the bytes per
-vote that the table holds. For the export: the time beside `json.loads`, and the peak of memory beside the size of the
-file, each measured in processes of their own:
+Prints JSON. For CSV: the time beside `pyarrow.csv.read_csv` and `dictionary_encode` of both id columns. For Parquet:
+the time beside `pandas.read_parquet` and `factorize` of both id columns. For both, seconds of a processor as well,
+which depend less on what else the machine does, and the bytes per vote that the table holds. For the export: the time
+beside `json.loads`, and the peak of memory beside the size of the file, each measured in processes of their own:
 
     python scripts/bench/read.py --votes 10000000
+    python scripts/bench/read.py --votes 10000000 --csv
     python scripts/bench/read.py --export 1000000
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv as arrow_csv
 
 from softgold import read_votes
 
@@ -57,8 +60,8 @@ def make_votes(n_votes: int, *, votes_per_item: int, n_annotators: int, text_ids
     order = rng.permutation(len(items))
     frame = pd.DataFrame({"item": items, "annotator": annotators, "vote": rng.integers(2, size=len(items))})
     if text_ids:
-        frame["item"] = "image_" + frame["item"].astype("str")
-        frame["annotator"] = "a" + frame["annotator"].astype("str")
+        frame["item"] = "item_" + frame["item"].astype("str").str.zfill(7)
+        frame["annotator"] = "worker_" + frame["annotator"].astype("str").str.zfill(5)
     return frame.iloc[order]
 
 
@@ -115,23 +118,33 @@ def read_with_pandas(path: Path) -> None:
     frame["annotator"].factorize()
 
 
-def seconds(action: Callable[[Path], object], path: Path) -> float:
-    """Return how long an action takes."""
-    start = time.perf_counter()
+def read_with_arrow(path: Path) -> None:
+    """Do what the ratio is measured against."""
+    table = arrow_csv.read_csv(path)
+    table.column("item").dictionary_encode()
+    table.column("annotator").dictionary_encode()
+
+
+def seconds(action: Callable[[Path], object], path: Path) -> tuple[float, float]:
+    """Return how long an action takes, and how long it kept processors busy."""
+    start = time.perf_counter(), time.process_time()
     action(path)
-    return time.perf_counter() - start
+    return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
-def measure(path: Path, rounds: int) -> dict[str, float]:
+def measure(path: Path, rounds: int, other: Callable[[Path], object], name: str) -> dict[str, float]:
     """Time both in turn, so that a busy machine slows both, and compare the medians."""
-    times = [(seconds(read_with_pandas, path), seconds(read_votes, path)) for _ in range(rounds)]
-    pandas_time, our_time = np.median(times, axis=0)
+    times = [(seconds(other, path), seconds(read_votes, path)) for _ in range(rounds)]
+    (their_time, their_work), (our_time, our_work) = np.median(times, axis=0)
     votes = read_votes(path)
     return {
         "votes": votes.n_votes,
-        "pandas_seconds": round(float(pandas_time), 3),
+        f"{name}_seconds": round(float(their_time), 3),
         "read_votes_seconds": round(float(our_time), 3),
-        "ratio": round(float(our_time / pandas_time), 3),
+        "ratio": round(float(our_time / their_time), 3),
+        f"{name}_processor_seconds": round(float(their_work), 3),
+        "read_votes_processor_seconds": round(float(our_work), 3),
+        "processor_ratio": round(float(our_work / their_work), 3),
         "bytes_per_vote": round(votes.nbytes / votes.n_votes, 2),
     }
 
@@ -161,11 +174,12 @@ def measure_export(path: Path, rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Parse the options, measure Parquet with text and integer ids, or an export, and print JSON."""
+    """Parse the options, measure CSV, Parquet with text and integer ids, or an export, and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--votes", type=int, default=10_000_000)
     parser.add_argument("--votes-per-item", type=int, default=10)
     parser.add_argument("--annotators", type=int, default=20_000)
+    parser.add_argument("--csv", action="store_true", help="measure CSV instead of Parquet, shuffled and by item")
     parser.add_argument("--export", type=int, metavar="N", help="measure an export of N annotations instead")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
@@ -177,11 +191,17 @@ def main() -> None:
             path = Path(folder) / "export.json"
             write_export(path, options.export, per_task=options.votes_per_item, **sizes)
             results["label_studio"] = measure_export(path, options.rounds)
-        for kind in () if options.export else ("text", "integer"):
+        elif options.csv:
+            votes = make_votes(options.votes, votes_per_item=options.votes_per_item, text_ids=True, **sizes)
+            path = Path(folder) / "votes.csv"
+            for order, table in (("shuffled", votes), ("by_item", votes.sort_index())):
+                table.to_csv(path, index=False)
+                results[f"csv_{order}"] = measure(path, options.rounds, read_with_arrow, "arrow")
+        for kind in () if options.export or options.csv else ("text", "integer"):
             path = Path(folder) / f"{kind}.parquet"
             votes = make_votes(options.votes, votes_per_item=options.votes_per_item, text_ids=kind == "text", **sizes)
             votes.to_parquet(path, index=False)
-            results[f"{kind}_ids"] = measure(path, options.rounds)
+            results[f"{kind}_ids"] = measure(path, options.rounds, read_with_pandas, "pandas")
     print(json.dumps(results, indent=2))
 
 

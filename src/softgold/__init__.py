@@ -5,11 +5,10 @@ The names below are resolved when they are first used, so that importing softgol
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Nothing is imported here, so that Ctrl-C while the command line starts is met by the command line.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from softgold import errors
+    from softgold import errors, plot
     from softgold.evaluation import evaluate
     from softgold.experts import calibrate, sample_for_experts
     from softgold.models.base import Fit, fit
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from softgold.tables.soft_labels import SoftLabels
     from softgold.tables.votes import VoteTable
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "GLAD",
@@ -60,6 +59,7 @@ __all__ = [
     "open_study",
     "plan_controls",
     "plan_votes",
+    "plot",
     "read_crew",
     "read_experts",
     "read_export",
@@ -99,12 +99,15 @@ _HOMES = {
     "softgold.tables.soft_labels": ("SoftLabels",),
     "softgold.tables.votes": ("VoteTable",),
 }
+_MODULES = ("errors", "plot")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module("softgold.errors")
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module(f"softgold.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'softgold' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

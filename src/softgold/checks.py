@@ -10,19 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.errors import InputError, UsageError
 
-__all__ = [
-    "as_finite",
-    "as_probabilities",
-    "as_weights",
-    "check_choice",
-    "check_in_range",
-    "check_ordered_pair",
-    "check_pair",
-    "check_positive_int",
-    "check_same_length",
-]
-
 FloatArray = NDArray[np.float64]
+
+MOST_RESAMPLES = 1_000_000  # more would only change digits that nobody reads
 
 
 def as_finite(values: ArrayLike, name: str, *, ndim: int | None = 1) -> FloatArray:
@@ -87,10 +77,12 @@ def check_choice(value: str, choices: Sequence[str], name: str) -> None:
         raise UsageError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
 
 
-def check_positive_int(value: int, name: str, *, minimum: int = 1) -> int:
-    """Return `value` as an int of at least `minimum`."""
+def check_positive_int(value: int, name: str, *, minimum: int = 1, maximum: int | None = None) -> int:
+    """Return `value` as an int of at least `minimum` and at most `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise UsageError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+    if maximum is not None and value > maximum:
+        raise UsageError(f"{name} must be at most {maximum:,}, got {value!r}")
     return int(value)
 
 

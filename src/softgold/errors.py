@@ -1,6 +1,13 @@
 """The exceptions and warnings that softgold raises, all of them below one root.
 
 A message is one sentence for a person: what is wrong, where (file, row, column, value), what to do about it.
+
+    >>> import pandas as pd, softgold
+    >>> try:
+    ...     softgold.read_votes(pd.DataFrame({"item": ["x"], "annotator": ["ann"], "vote": [2]}))
+    ... except softgold.errors.InputError as error:
+    ...     print(error)
+    the data frame, row 1, column 'vote': a vote must be 0 or 1, ...
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ __all__ = [
 
 
 class SoftgoldError(Exception):
-    """Root of every error that is the input's or the caller's, never a fault of ours. Exit code 2."""
+    """Root of every error in the input or in its use, not in softgold itself. Exit code 2."""
 
 
 class InputError(SoftgoldError, ValueError):
@@ -41,7 +48,7 @@ class StorageError(SoftgoldError, ValueError):
 
 
 class SoftgoldWarning(UserWarning):
-    """Root of every warning of ours."""
+    """Root of every warning of softgold."""
 
 
 class DataWarning(SoftgoldWarning):

@@ -67,3 +67,8 @@ def test_bad_cases_are_one_sentence_and_nothing_is_written(cli, toy, tmp_path, s
 def test_a_folder_that_is_not_there(cli, tmp_path):
     answer = cli("uncertainty", tmp_path / "none", "-o", tmp_path / "out")
     assert (answer.code, "is not a folder of cases" in answer.err) == (2, True)
+
+
+def test_an_address_keeps_both_slashes(cli, tmp_path):
+    answer = cli("uncertainty", "https://example.org/cases", "-o", tmp_path / "out")
+    assert (answer.code, "https://example.org/cases is not a folder of cases" in answer.err) == (2, True)

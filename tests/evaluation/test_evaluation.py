@@ -15,7 +15,7 @@ from softgold import evaluate, read_scores, read_soft_labels
 from softgold.errors import InputError, UsageError
 from softgold.evaluation import METRICS, Evaluation, read_groups, read_tasks
 from softgold.evaluation.measures import ranks
-from softgold.evaluation.words import lead_words, notice_words, swap_words
+from softgold.evaluation.words import lead_words, notice_words, r_squared_words, swap_words
 from softgold.experts import ReleasedLabels
 from softgold.metrics import (
     annotation_bootstrap,
@@ -331,6 +331,11 @@ class TestBadScores:
         assert "ranking stability needs at least two models" in texts(found)
         assert np.isnan(found.only.comparisons[0].r_squared)
 
+    def test_a_line_through_two_models_says_nothing(self) -> None:
+        found = quick(labels(), Scores(scores().item_ids, scores().models[:2], scores().values[:, :2]))
+        assert np.isnan(found.only.comparisons[0].r_squared)
+        assert r_squared_words(found.only.comparisons[0]) == ""
+
 
 class TestVotes:
     def test_without_counts_the_stability_is_left_out(self) -> None:
@@ -419,6 +424,7 @@ def test_a_few_items_are_enumerated() -> None:
     assert set(found.only.table["interval"]) == {"exact"}
 
 
+@pytest.mark.slow
 def test_cardiomegaly_changes_its_winner(real_data: Path) -> None:
     from softgold import Mean, read_votes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ import pytest
 import softgold
 from softgold.errors import DataWarning, InputError, UsageError
 from softgold.experts import Calibration, ExpertSample, calibrate, fit_soft_map, sample_for_experts
+from softgold.experts.bins import BinTable
+from softgold.experts.evidence import Design, Evidence
+from softgold.experts.intervals import draw_items
 from softgold.models.baselines import Mean
 from softgold.output import json_text
 from softgold.readers import read_experts, read_scores, read_soft_labels
@@ -66,6 +70,7 @@ def test_rules_that_choose_a_bin_take_its_mean(rule: str) -> None:
     assert result.threshold == result.bins["p_mean"][14]
 
 
+@pytest.mark.slow
 def test_labels_are_where_p_calibrated_reaches_the_cut() -> None:
     rng = np.random.default_rng(0)
     answers = rng.random(2000) < P**2
@@ -125,6 +130,7 @@ def test_a_threshold_that_makes_labels_worse_is_said_first() -> None:
     assert (table["agreement_at_half"] == result.before.agreement).all()
 
 
+@pytest.mark.slow
 def test_agreement_is_cross_validated() -> None:
     """Labels by coin: the best cut in the sample looks better than chance, and a held-out one does not."""
     gains = []
@@ -183,6 +189,7 @@ def test_soft_labels_and_experts_may_be_frames_and_soft_labels_a_baselines() -> 
     assert isinstance(softgold.calibrate, type(calibrate))
 
 
+@pytest.mark.slow
 def test_results_are_stored_and_read_back_as_the_same_values(tmp_path: object) -> None:
     rng = np.random.default_rng(0)
     answers = rng.random((3, 300)) < P[:300] * 2
@@ -221,6 +228,7 @@ def test_key_and_bins_over_all_items_agree_when_the_sample_was_the_papers() -> N
     pd.testing.assert_frame_equal(with_key.bins, without.bins, check_exact=False)
 
 
+@pytest.mark.slow
 def test_error_rates_cover_the_truth() -> None:
     """Sheets of 80 labels from 2,000 items with a known error rate: 95 % intervals hold it about as often."""
     rng = np.random.default_rng(4)
@@ -313,6 +321,7 @@ def test_isotonic_with_too_few_labels_is_said() -> None:
     assert any("needs 10 positive and 10 negative labels, and there are 5 and 1995" in text for text in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_map_that_is_worse_than_p_beyond_noise_is_warned_of() -> None:
     """Perfectly calibrated soft labels: the map adds a little noise, which is rarely a reason for a warning."""
     worse = []
@@ -480,3 +489,47 @@ def test_constant_experts_have_alpha_one_by_definition_and_one_warning_of_it() -
 def test_a_bin_without_labels_may_hold_the_threshold_of_the_bins_rule() -> None:
     result = quietly(crowd(np.array([0.0, 0.2])), panel_of(ITEMS[:1], np.array([1])), rule="bins", of="sampled")
     assert np.isfinite(result.threshold)
+
+
+# --- groups and strata ----------------------------------------------------------------------------------------------
+
+
+def test_weights_follow_the_strata_and_not_the_bins() -> None:
+    bins = BinTable("rank", np.array([5, 5]), np.array([0.2, 0.8]), np.array([0.0, 0.5]), np.array([0.4, 1.0]))
+    strata = Design(np.array([0, 0, 1]), np.array([6, 4]))
+    evidence = Evidence(np.array([0.1, 0.7, 0.9]), np.array([0, 1, 1]), bins, strata)
+    assert evidence.design_weight(np.array([[1, 0, 1]])).tolist() == [[3, 3, 4]]
+    assert replace(evidence, strata=None).design_weight(np.array([[1, 0, 1]])).tolist() == [[5, 2.5, 2.5]]
+
+
+def test_items_of_a_group_are_drawn_together() -> None:
+    bins = BinTable("rank", np.array([4]), np.array([0.5]), np.array([0.0]), np.array([1.0]))
+    evidence = Evidence(np.full(4, 0.5), np.zeros(4, dtype=np.intp), bins, groups=np.array([0, 1, 0, 1]))
+    copies = draw_items(evidence, 4000, np.random.default_rng(0))
+    assert (copies[:, 0] == copies[:, 2]).all()
+    assert (copies[:, 1] == copies[:, 3]).all()
+    assert (copies[:, 0] + copies[:, 1] == 2).all()
+    assert (copies[:, 0] == 1).mean() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
+def test_groups_widen_the_interval_and_are_said() -> None:
+    """Items in tens of the same p and answer are as good as one item: intervals must be wider."""
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.random(40), 10)
+    items = [f"i{at}" for at in range(400)]
+    soft = pd.DataFrame({"item": items, "p": p})
+    answers = pd.DataFrame({"item": items, "answer": np.repeat(rng.random(40) < p[::10], 10).astype(int)})
+    groups = pd.Series(np.repeat(np.arange(40), 10), index=items, name="patient")
+    alone, whole = (calibrate(soft, answers, groups=given, n_bootstrap=400) for given in (None, groups))
+    widths = [result.interval("items").high - result.interval("items").low for result in (alone, whole)]
+    assert widths[1] > 2 * widths[0]
+    assert (whole.settings.group_name, whole.settings.n_groups, alone.settings.n_groups) == ("patient", 40, 0)
+    # Ten equal items count as one: the standard error is that of 40 items.
+    assert alone.comparison.z == pytest.approx(np.sqrt(10) * whole.comparison.z)
+    assert "intervals over 40 groups (patient) and experts" in whole.error_rates.sentence
+    assert plain_result(whole)["settings"]["group_name"] == "patient"
+    with pytest.raises(InputError, match="1 of 400 labelled items have no group"):
+        calibrate(soft, answers, groups=groups.iloc[1:], n_bootstrap=10)
+    with pytest.raises(InputError, match="belong to one group"):
+        calibrate(soft, answers, groups=groups * 0, n_bootstrap=10)

@@ -112,3 +112,12 @@ def test_scores_must_fit() -> None:
         hierarchical_bootstrap(panel, {"net": [np.nan] * 8})
     with pytest.raises(UsageError, match="minimum number of votes"):
         min_vote_cutoffs([1], [1], {"net": [0.1]}, cutoffs=[0])
+
+
+def test_groups_are_drawn_whole_by_hand() -> None:
+    """Two groups of two items: (2, 0) and (0, 2) have AUROC 1, (1, 1) has 3/4; probabilities 1/4, 1/4, 1/2."""
+    panel = ExpertPanel.from_matrix([[1, 0, 0, 1]])
+    scores = {"net": [0.9, 0.8, 0.2, 0.6]}
+    table = hierarchical_bootstrap(panel, scores, groups=np.array([0, 0, 1, 1]))
+    row = table[table["metric"] == "auroc"].iloc[0]
+    assert (row["value"], row["mean"], row["defined"]) == pytest.approx((0.75, 0.875, 1.0))

@@ -134,6 +134,7 @@ def test_intervals_of_the_map_are_wide_with_few_labels_and_narrow_with_many() ->
     assert widths[1] > widths[2] > 2 * widths[3]
 
 
+@pytest.mark.slow
 def test_map_intervals_cover_the_true_threshold() -> None:
     """Truths drawn from the prior, labels from them: 95 % intervals over items hold about 95 % of the thresholds."""
     covered = []

@@ -111,6 +111,7 @@ def test_design_weights_bring_back_the_rate_of_the_whole() -> None:
     assert abs(weighted - whole) < 0.02 < abs(naive - whole)
 
 
+@pytest.mark.slow
 def test_the_band_covers_the_true_map_about_as_often_as_it_says() -> None:
     covered = []
     at = np.array([0.1, 0.5, 0.8])

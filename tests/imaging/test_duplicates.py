@@ -254,7 +254,7 @@ class TestStorage:
             (lambda state: state.pop("ids"), "damaged: 'ids'"),
             (lambda state: state.update(version=9), "has version 9"),
             (lambda state: state.update(format="other"), "is not a near-duplicate plan"),
-            (lambda state: state.update(ids=["a", "a", "b", "c"]), "an id twice"),
+            (lambda state: state.update(ids=["a", "a", "b", "c"]), "a duplicated id"),
             (lambda state: state["rounds"][0].update(first=[0]), "different lengths"),
             (lambda state: state["rounds"][0].update(second=[1, 99]), "not of two samples"),
             (lambda state: state["rounds"][0].update(first=["x", 2]), "damaged"),

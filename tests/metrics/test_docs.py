@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 def test_examples_of_the_page_run():
     failures, tried = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
-    assert (failures, tried > 15) == (0, True)
+    assert (failures, tried > 5) == (0, True)
 
 
 def test_page_speaks_of_every_function():

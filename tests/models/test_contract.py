@@ -233,6 +233,14 @@ def test_seeds_hardly_matter(case: Case, fitted: Fit, votes: VoteTable) -> None:
     assert 0 < np.quantile(apart, 0.99) < 0.01
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # as above
+def test_seeds_hardly_matter_with_the_published_prior(votes: VoteTable) -> None:
+    case = Case("glad", {"engine": "svi", "prior": "paper"})
+    first, second = (case.soft_labels(votes, seed=seed).to_numpy() for seed in (0, 1))
+    assert 0 < np.quantile(np.abs(first - second), 0.99) < 0.01
+
+
 # --- draws ---
 
 

@@ -21,8 +21,9 @@ from softgold.models.base import fit
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond
 from softgold.models.crowd.chunks import vote_chunks
-from softgold.models.crowd.classes import vote_classes
+from softgold.models.crowd.classes import VoteClasses, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem, start_state, sweep
+from softgold.models.crowd.drivers import GROUP_CHUNKS, ChunkDriver, Tables, Total, group_sums, step
 from softgold.models.crowd.items import item_masses, item_rates
 from softgold.models.crowd.packing import unpack
 from softgold.models.crowd.population import Population
@@ -46,18 +47,34 @@ LEARNED = {name: prior for name, prior in PRIORS.items() if name != "glad, as pu
 def problem_of(votes: VoteTable, prior: CrowdPrior, size: int | None = None) -> Problem:
     """The votes as they are, without any taken together."""
     chunks = vote_chunks(votes) if size is None else vote_chunks(votes, size=size)
-    return Problem(chunks, prior, prior.lattice(votes.item_counts), np.ones(votes.n_items), np.ones(votes.n_annotators))
+    return Problem(
+        ChunkDriver(chunks, votes.n_items, np.ones(votes.n_annotators)), prior, prior.lattice(votes.item_counts)
+    )
+
+
+def together_of(kinds: VoteClasses, votes: VoteTable, prior: CrowdPrior) -> Problem:
+    """The votes with those that are alike taken together."""
+    chunks = vote_chunks(kinds.votes, kinds.item_weight, kinds.annotator_weight)
+    driver = ChunkDriver(chunks, kinds.votes.n_items, kinds.annotator_weight)
+    return Problem(driver, prior, prior.lattice(votes.item_counts))
+
+
+def p_of(state: CoordinateState, problem: Problem) -> FloatArray:
+    """p of the items as a state has them, computed again where the driver has not kept it."""
+    with worker_pool() as pool:
+        coordinate.recall(state, problem, pool)
+    return problem.positive(state)
 
 
 def settle(votes: VoteTable, prior: CrowdPrior, **options: Any) -> CoordinateState:
     problem = problem_of(votes, prior, **options)
-    state = coordinate.run(start_state(votes.n_items, votes.n_annotators, prior), problem)
+    state = coordinate.run(start_state(votes.n_annotators, prior), problem)
     assert state.settled
     return state
 
 
 def plain_sweeps(votes: VoteTable, prior: CrowdPrior, count: int, *, learn: bool) -> CoordinateState:
-    problem, state = problem_of(votes, prior), start_state(votes.n_items, votes.n_annotators, prior)
+    problem, state = problem_of(votes, prior), start_state(votes.n_annotators, prior)
     with worker_pool() as pool:
         for _ in range(count):
             state = sweep(state, problem, pool, accelerate=False, learn=learn)
@@ -236,11 +253,14 @@ def test_accelerated_and_plain_sweeps_end_at_the_same_labels(crowd: Any, name: s
     assert plain.change < 1e-12
     fast = settle(votes, prior)
     assert fast.sweep < 40
-    assert np.abs(fast.positive - plain.positive).max() < 5e-4  # within what stopping at a change of 1e-4 leaves
+    problem = problem_of(votes, prior)
+    assert (
+        np.abs(p_of(fast, problem) - p_of(plain, problem)).max() < 5e-4
+    )  # within what stopping at a change of 1e-4 leaves
     with worker_pool() as pool:
         for _ in range(60):
-            fast = sweep(fast, problem_of(votes, prior), pool)
-    assert np.abs(fast.positive - plain.positive).max() < 1e-9
+            fast = sweep(fast, problem, pool)
+    assert np.abs(p_of(fast, problem) - p_of(plain, problem)).max() < 1e-9
 
 
 def test_a_settled_fit_moves_no_further(crowd: Any) -> None:
@@ -255,7 +275,7 @@ def test_a_settled_fit_moves_no_further(crowd: Any) -> None:
     problem = problem_of(vote_classes(crowd.votes).votes, TwoClassPrior())  # the engine's order
     onward = coordinate.run(unsettled, problem, max_sweeps=unsettled.sweep + 20)
     assert onward.sweep > unsettled.sweep
-    assert np.abs(onward.positive - unsettled.positive).max() < 5e-4
+    assert np.abs(p_of(onward, problem) - p_of(unsettled, problem)).max() < 5e-4
 
 
 @pytest.mark.parametrize("model", ["two-class", "glad"])
@@ -271,9 +291,7 @@ def test_the_cap_is_kept_and_said(crowd: Any, model: str) -> None:
 def test_a_run_resumed_after_any_sweep_is_the_uninterrupted_one(crowd: Any, name: str) -> None:
     prior, votes = PRIORS[name], crowd.votes
     problem, states = problem_of(votes, prior), []
-    whole = coordinate.run(
-        start_state(votes.n_items, votes.n_annotators, prior), problem, max_sweeps=25, on_sweep=states.append
-    )
+    whole = coordinate.run(start_state(votes.n_annotators, prior), problem, max_sweeps=25, on_sweep=states.append)
     for state in states[:-1]:
         stored = unpack(CoordinateState, {key: value.copy() for key, value in state.to_arrays().items()})
         again = coordinate.run(stored, problem, max_sweeps=25)
@@ -353,22 +371,17 @@ def test_votes_taken_together_give_the_same_fit(kind: str, name: str) -> None:
     votes, prior = TABLES[kind](), PRIORS[name]
     kinds = vote_classes(votes)
     assert kinds.votes.n_items + kinds.votes.n_annotators < 0.8 * (votes.n_items + votes.n_annotators)
-    together = Problem(
-        vote_chunks(kinds.votes, kinds.item_weight, kinds.annotator_weight),
-        prior,
-        prior.lattice(votes.item_counts),
-        kinds.item_weight,
-        kinds.annotator_weight,
-    )
-    start = start_state(kinds.votes.n_items, kinds.votes.n_annotators, prior)
+    together = together_of(kinds, votes, prior)
+    start = start_state(kinds.votes.n_annotators, prior)
     small = coordinate.run(start, together)
     whole = settle(votes, prior)
     assert small.sweep == whole.sweep
-    assert small.positive[kinds.item] == pytest.approx(whole.positive, abs=1e-9)
+    assert p_of(small, together)[kinds.item] == pytest.approx(p_of(whole, problem_of(votes, prior)), abs=1e-9)
     assert small.skills.take(kinds.annotator).mean == pytest.approx(whole.skills.mean, abs=1e-7)
     assert small.elbo[-1] == pytest.approx(whole.elbo[-1], rel=1e-10)
 
 
+@pytest.mark.slow
 @any_table
 @given(tables())
 def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> None:
@@ -377,18 +390,14 @@ def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> Non
     In another order, roundings can lead a table of a few votes to another optimum.
     """
     kinds, single, prior = vote_classes(votes), vote_classes(votes, merge=False), TwoClassPrior()
-    together = Problem(
-        vote_chunks(kinds.votes, kinds.item_weight, kinds.annotator_weight),
-        prior,
-        prior.lattice(votes.item_counts),
-        kinds.item_weight,
-        kinds.annotator_weight,
-    )
-    small = coordinate.run(start_state(kinds.votes.n_items, kinds.votes.n_annotators, prior), together)
-    whole = coordinate.run(start_state(votes.n_items, votes.n_annotators, prior), problem_of(single.votes, prior))
-    assert small.positive[kinds.item] == pytest.approx(whole.positive[single.item], abs=1e-9)
+    together = together_of(kinds, votes, prior)
+    small = coordinate.run(start_state(kinds.votes.n_annotators, prior), together)
+    apart = problem_of(single.votes, prior)
+    whole = coordinate.run(start_state(votes.n_annotators, prior), apart)
+    assert p_of(small, together)[kinds.item] == pytest.approx(p_of(whole, apart)[single.item], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 @any_table
 @given(tables(), st.randoms(use_true_random=False), st.sampled_from([{}, {"model": "glad", "prior": "paper"}]))
@@ -440,5 +449,25 @@ def test_chunks_hold_every_vote_once_in_the_order_of_the_items(crowd: Any) -> No
 @pytest.mark.parametrize("name", ["two-class", "glad"])
 def test_the_size_of_chunks_does_not_matter(crowd: Any, name: str) -> None:
     whole, parts = settle(crowd.votes, PRIORS[name]), settle(crowd.votes, PRIORS[name], size=7)
-    assert parts.positive == pytest.approx(whole.positive, abs=1e-10)
+    problem = problem_of(crowd.votes, PRIORS[name])
+    assert p_of(parts, problem) == pytest.approx(p_of(whole, problem), abs=1e-10)
     assert parts.elbo == pytest.approx(whole.elbo, rel=1e-10)
+
+
+def test_groups_summed_elsewhere_give_the_same_bits(crowd: Any) -> None:
+    votes, prior = crowd.votes, PRIORS["two-class"]
+    problem = problem_of(votes, prior, size=7)
+    chunks = vote_chunks(votes, size=7)
+    assert len(chunks) > 2 * GROUP_CHUNKS
+    state = plain_sweeps(votes, prior, 3, learn=True)
+    with worker_pool() as pool:
+        tables: Tables = problem.tables(state.skills, state.population, pool)
+        here = problem.driver.sweep(tables, pool, number=1, since=None)
+    total = Total(votes.n_annotators, tables.states)
+    for first in range(0, len(chunks), GROUP_CHUNKS):
+        results = [(chunk, step(chunk, tables)) for chunk in chunks[first : first + GROUP_CHUNKS]]
+        total.add_group(group_sums(results, votes.n_annotators, tables.states))
+    sums, totals = total.result()
+    assert sums.mass.tobytes() == here.sums.mass.tobytes()
+    assert sums.yes.tobytes() == here.sums.yes.tobytes()
+    assert totals == here.totals

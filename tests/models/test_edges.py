@@ -282,3 +282,16 @@ def test_neither_order_nor_swapping_matter_on_any_table(frame: pd.DataFrame, mod
         here.to_numpy(), abs=1e-6
     )
     assert soft_labels(frame.assign(vote=1 - frame["vote"])).to_numpy() == pytest.approx(1 - here.to_numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("n_items", [1, 5, 50])
+@pytest.mark.parametrize("options", [{}, {"prevalence": 0.2}, {"prevalence": "majority"}, {"model": "glad"}], ids=str)
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
+def test_a_single_annotator_converges(n_items: int, options: dict[str, Any]) -> None:
+    """Also where the prevalence speaks against the votes, and every turn of the ascent ends where it began."""
+    votes = [number % 3 == 0 for number in range(n_items)]
+    ids = [f"item {number}" for number in range(n_items)]
+    table = VoteTable.from_codes(range(n_items), [0] * n_items, votes, ids, ["ann"])
+    found = fit(table, engine="coordinate", **options)
+    assert found.diagnostics.converged
+    assert found.diagnostics.sweeps < 500

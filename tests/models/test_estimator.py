@@ -205,6 +205,7 @@ def test_a_table_of_votes_has_texts(kind: Any, frame: pd.DataFrame, fitted: Any)
 # --- engines and names ---
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 def test_svi_is_the_default_and_reproducible(kind: Any, frame: pd.DataFrame) -> None:
     first, again = (kind(seed=2, max_steps=20).fit(frame) for _ in range(2))

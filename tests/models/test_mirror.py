@@ -202,7 +202,6 @@ def test_a_component_that_is_upside_down_is_turned(model: str, draw_crowd: Calla
     upside_down = replace(
         state,
         skills=state.skills.reversed(inverted),
-        positive=np.where(votes.components.items == 1, 1 - state.positive, state.positive),
         history=History(),
         change=np.inf,
     )

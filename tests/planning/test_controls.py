@@ -11,7 +11,7 @@ from softgold.errors import UsageError
 from softgold.models.base import Fit
 from softgold.planning import plan_controls
 from softgold.planning.beliefs import Beliefs
-from softgold.planning.controls import _greedy, _information
+from softgold.planning.controls import choose_greedily, fisher_information
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_chosen_questions_tell_more_than_random_ones(many: Fit) -> None:
 def test_the_information_is_the_fisher_matrix_of_the_answer(many: Fit) -> None:
     beliefs = Beliefs.of(many)
     mean, cov = np.array([1.2, 0.3]), np.diag([1e-10, 1e-10])
-    found = _information(beliefs, mean, cov)
+    found = fisher_information(beliefs, mean, cov)
     mass, states = beliefs.masses(np.arange(5)), beliefs.states
 
     def chance(c: float, d: float) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_the_information_is_the_fisher_matrix_of_the_answer(many: Fit) -> None:
 
 def test_the_greedy_choice_shrinks_the_determinant_most() -> None:
     information = np.array([[1.0, 0.0, 0.1], [0.1, 0.0, 1.0], [0.9, 0.0, 0.1]])
-    chosen, gain, cov = _greedy(information, np.eye(2), 2)
+    chosen, gain, cov = choose_greedily(information, np.eye(2), 2)
     assert set(chosen.tolist()) == {0, 1}
     assert gain.sum() == pytest.approx(-0.5 * np.log(np.linalg.det(cov)))
 

@@ -13,7 +13,7 @@ from softgold.errors import UsageError
 from softgold.models.base import Fit
 from softgold.planning import Crew, Forecast, forecast
 from softgold.planning.forecast_result import Ambiguous, Curve, VotesNeeded
-from softgold.planning.forecasting import _crossing, _ends
+from softgold.planning.forecasting import prediction_ends, votes_to_reach
 from softgold.simulation import Simulation
 
 
@@ -58,6 +58,7 @@ def test_able_annotators_promise_more(fitted: Fit) -> None:
     assert ends["best"] < ends["worst"]
 
 
+@pytest.mark.slow
 def test_the_realised_error_lies_in_the_interval_as_often_as_it_says() -> None:
     """Simulated campaigns: forecast at three votes per item, two more bought for all, refitted, compared."""
     inside = []
@@ -96,12 +97,12 @@ def test_ambiguous_items_have_been_looked_at_and_stay_even(study: Simulation) ->
     ],
 )
 def test_crossings(error: list[float], target: float, expected: float) -> None:
-    assert _crossing(np.array([0.0, 10.0, 20.0]), np.array(error), target) == pytest.approx(expected)
+    assert votes_to_reach(np.array([0.0, 10.0, 20.0]), np.array(error), target) == pytest.approx(expected)
 
 
 def test_an_interval_holds_as_many_further_draws_as_it_says() -> None:
     draws = np.random.default_rng(0).standard_normal((41, 4000))
-    low, high = _ends(draws[:40])
+    low, high = prediction_ends(draws[:40])
     assert np.mean((low <= draws[40]) & (draws[40] <= high)) == pytest.approx(0.9, abs=0.015)
 
 

@@ -75,6 +75,7 @@ def check(votes: object) -> None:
     assert votes.describe().n_items == votes.n_items
 
 
+@pytest.mark.slow
 @RELAXED
 @given(
     data=st.binary(max_size=200) | csv_bytes(), suffix=st.sampled_from([".csv", ".tsv"]), rule=RULES, wide=st.booleans()

@@ -234,19 +234,19 @@ def test_tasks_become_panels(run: Path) -> None:
 @pytest.mark.slow
 def test_many_tasks_and_models_make_a_page_that_opens(run: Path) -> None:
     opened = open_run(run)
-    task, names = opened.evaluation.only, [f"model_{i}" for i in range(60)]
+    task, names = opened.evaluation.only, [f"model_{i}" for i in range(45)]
     template = task.table[task.table["model"] == "model_1"]
     table = pd.concat([template.assign(model=name, value=template["value"] + i / 1000) for i, name in enumerate(names)])
-    task = replace(task, table=table, beats={name: np.full((60, 60), 0.5) for name in task.beats})
-    many = tuple(replace(task, task=f"task {i}") for i in range(90))
+    task = replace(task, table=table, beats={name: np.full((45, 45), 0.5) for name in task.beats})
+    many = tuple(replace(task, task=f"task {i}") for i in range(30))
     evaluation = replace(opened.evaluation, models=tuple(names), tasks=many, average=average_of(task))
     opened.add(evaluation, force=True)
     page = render_report(open_run(run))
     assert len(page.encode()) < 5_000_000
     text = read(page).text
-    assert "24 of 90 tasks are shown here; all are in metrics.csv" in text
-    assert "40 of 60 models; all are in metrics.csv" in text
-    assert "the best 12 of 60; all are in evaluation.json" in text
+    assert "24 of 30 tasks are shown here; all are in metrics.csv" in text
+    assert "40 of 45 models; all are in metrics.csv" in text
+    assert "the best 12 of 45; all are in evaluation.json" in text
 
 
 def test_a_model_without_values_has_dashes(run: Path) -> None:

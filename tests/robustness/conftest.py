@@ -67,6 +67,21 @@ class Server:
         return line
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many cases each campaign ran, and how many of its tests failed."""
+    tallies: dict[str, list[int]] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            campaign = Path(report.nodeid.split("::")[0]).stem
+            cases = dict(report.user_properties).get("cases")
+            if cases is not None:
+                tally = tallies.setdefault(campaign, [0, 0])
+                tally[0] += int(cases)
+                tally[1] += outcome == "failed"
+    for campaign, (cases, failures) in sorted(tallies.items()):
+        terminalreporter.write_line(f"{campaign}: {cases:,} cases, {failures} failed tests")
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Run commands in forks of one process: `server.run("describe", path, folder=tmp_path)`."""

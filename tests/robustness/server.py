@@ -8,6 +8,9 @@ Requests and answers are lines of JSON on standard input and output. A request h
     without_exchange    pretend that the system cannot exchange two names
     stdout, stderr      paths to write to instead of capturing, or "closed"
     environment         variables to set
+    swap                two folders: count reads of files below the first, and before the n-th let another process, as a
+                        writer of softgold would, exchange the folders
+    preload             modules to import in the server itself, before the fork
 An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `timed_out` and `peak` (bytes).
 """
 
@@ -85,6 +88,40 @@ def watch(folder: str, events: list[int], number: int | None, event: int | None)
     sys.addaudithook(hook)
 
 
+def watch_reads(first: str, second: str, events: list[int], event: int | None) -> None:
+    """Count the files below a folder that are opened for reading, and exchange the folder before one of them."""
+
+    def hook(name: str, arguments: tuple[Any, ...]) -> None:
+        if name != "open" or not isinstance(arguments[0], str | os.PathLike):
+            return
+        if not os.path.abspath(arguments[0]).startswith(f"{first}/"):  # noqa: PTH100
+            return
+        events[0] += 1
+        if event is not None and events[0] == event + 1:
+            exchange_soon(first, second)
+
+    sys.addaudithook(hook)
+
+
+def exchange_soon(first: str, second: str) -> None:
+    """Let a fork exchange two folders as soon as nobody has locked them; go on when it has, or after a moment."""
+    import fcntl
+
+    from softgold.output.system import exchange
+
+    pid = os.fork()
+    if pid == 0:
+        os.closerange(3, 256)  # a lock lasts until every copy of its descriptor is closed
+        locks = [os.open(folder, os.O_RDONLY) for folder in (first, second)]
+        for lock in locks:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        exchange(Path(first), Path(second))
+        os._exit(0)
+    deadline = time.monotonic() + 0.2
+    while time.monotonic() < deadline and os.waitpid(pid, os.WNOHANG)[0] == 0:
+        time.sleep(0.002)
+
+
 def run(request: dict[str, Any]) -> int:
     """Run one request in this process, a fork of the server, and return its exit code."""
     from softgold.cli.app import main
@@ -114,7 +151,11 @@ def child(request: dict[str, Any], out: str, err: str, counted: str) -> None:
         if "memory" in request:
             limit = size() + request["memory"]
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        watch(folder, events, request.get("signal"), request.get("event"))
+        if "swap" in request:
+            first, second = (os.path.join(folder, name) for name in request["swap"])  # noqa: PTH118
+            watch_reads(first, second, events, request.get("event"))
+        else:
+            watch(folder, events, request.get("signal"), request.get("event"))
         code = run(request)
     except KeyboardInterrupt:
         code = 130
@@ -155,6 +196,8 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
     out, err, counted = (os.path.join(folder, name) for name in ("out", "err", "counted"))  # noqa: PTH118
     for path in (out, err, counted):
         Path(path).write_bytes(b"")
+    for name in request.get("preload", ()):
+        __import__(name)
     pid = os.fork()
     if pid == 0:
         child(request, out, err, counted)

@@ -25,12 +25,24 @@ class Command:
         before: Command lines that make the older content of the target, which is to be replaced.
         together: Files that are replaced by a journal: only the next command makes them whole after a kill.
         inputs: Files that it reads.
+        once: A second run has nothing left to do, and says so.
+        share: The campaigns give it one case where they give this many to others.
+        least: Smallest budget at which it is run at all.
+        preload: Modules that the server imports before it forks for this command.
     """
 
     arguments: str
     before: tuple[str, ...] = ()
     together: bool = False
     inputs: tuple[str, ...] = ()
+    once: bool = False
+    share: int = 1
+    least: int = 0
+    preload: tuple[str, ...] = ()
+
+    def cases(self, budget: int) -> int:
+        """Return the number of cases out of the budget of a campaign."""
+        return max(1, budget // self.share)
 
 
 FIT = "fit votes.csv -o run --force --engine coordinate"
@@ -86,9 +98,14 @@ COMMANDS = {
         "convergence boxes.json -o masks --masks --subsets 5 --fraction 0.5 --force", inputs=("boxes.json",)
     ),
     "propose": Command(
-        "duplicates propose x.npy --state plan.json -o pairs.csv --force", together=True, inputs=("x.npy", "plan.json")
+        "duplicates propose x.npy --state plan.json -o pairs.csv --force",
+        together=True,
+        inputs=("x.npy", "plan.json"),
+        once=True,
     ),
-    "update": Command("duplicates update asked.json pair_votes.csv", inputs=("asked.json", "pair_votes.csv")),
+    "update": Command(
+        "duplicates update asked.json pair_votes.csv", inputs=("asked.json", "pair_votes.csv"), once=True
+    ),
     "uncertainty": Command(
         "uncertainty toy -o doubt --splits toy/splits.csv --force",
         ("uncertainty toy -o doubt --splits toy/splits.csv --patch-size 3",),
@@ -97,7 +114,62 @@ COMMANDS = {
     "describe": Command("describe votes.csv --json", inputs=("votes.csv",)),
     "agreement": Command("agreement votes.csv", inputs=("votes.csv",)),
     "status": Command("duplicates status asked.json --json", inputs=("asked.json",)),
+    "fit by svi": Command(
+        "fit votes.csv -o run --force --max-steps 20", inputs=("votes.csv",), share=8, preload=("torch", "pyro")
+    ),
+    "fit tasks": Command("fit tasks.csv -o study --force --engine coordinate", inputs=("tasks.csv",), share=4),
+    "fit classes": Command("fit classes.csv -o sorts --force --engine coordinate", inputs=("classes.csv",), share=4),
+    "fit counts": Command("fit counts.csv -o counted --force --engine coordinate", inputs=("counts.csv",), share=4),
+    "predict tasks": Command(
+        "predict study tasks.csv -o predicted.csv --force",
+        ("predict study other_tasks.csv -o predicted.csv",),
+        inputs=("study/run.json", "study/tasks/1-a/posterior.npz"),
+        share=8,
+    ),
+    "calibrate tasks": Command(
+        "calibrate study --experts task_experts.csv --force",
+        inputs=("task_experts.csv", "study/run.json", "study/tasks/2-b/soft_labels.csv"),
+        share=4,
+    ),
+    "evaluate classes": Command(
+        "evaluate sorts --scores class_scores.csv --force --n-bootstrap 50",
+        inputs=("class_scores.csv", "sorts/run.json"),
+        share=8,
+    ),
+    "report tasks": Command(
+        "report study --force",
+        ("calibrate study --experts task_experts.csv --force --seed 9",),
+        inputs=("study/run.json", "study/tasks/1-a/run.json", "study/tasks/2-b/calibration.json"),
+        share=8,
+    ),
+    "next": Command(
+        "next fitted --budget 6 -o bought.csv --force",
+        ("next fitted --budget 3 -o bought.csv",),
+        inputs=("fitted/run.json", "fitted/posterior.npz", "fitted/votes.parquet"),
+        share=8,
+    ),
+    "forecast": Command(
+        "next fitted --forecast -o forecast.csv --ambiguous doubtful.csv --force",
+        ("next fitted --forecast --seed 3 -o forecast.csv", "next fitted --budget 3 -o doubtful.csv"),
+        together=True,
+        share=8,
+    ),
+    "update votes": Command(
+        "update fitted more_votes.csv",
+        inputs=("more_votes.csv", "fitted/run.json", "fitted/posterior.npz"),
+        once=True,
+        share=4,
+    ),
+    "import": Command(
+        "import export.json -o imported.csv --gold-out gold.csv --names-out names.csv --force",
+        tuple(f"baseline votes.csv -o {name}.csv" for name in ("imported", "gold", "names")),
+        together=True,
+        inputs=("export.json",),
+        share=4,
+    ),
+    "demo": Command("demo -o demo_run --force", ("fit votes.csv -o demo_run --model mean",), share=20, least=40),
 }
+COMMANDS = {name: command for name, command in COMMANDS.items() if command.least <= CASES}
 WRITING = [name for name in COMMANDS if name not in ("describe", "agreement", "status", "convergence of masks")]
 
 
@@ -108,6 +180,9 @@ def write_inputs(folder: Path) -> None:
     for name, flip in (("votes.csv", 0.2), ("other_votes.csv", 0.3)):
         votes = [(f"i{i}", f"a{a}", int(truth[i] ^ (random.random() < flip))) for i in range(24) for a in range(5)]
         pd.DataFrame(votes, columns=["item", "annotator", "vote"]).to_csv(folder / name, index=False)
+    more = [(f"i{i}", f"a{a}", int(truth[i - 20])) for i in range(20, 30) for a in range(5, 8)]
+    pd.DataFrame(more, columns=["item", "annotator", "vote"]).to_csv(folder / "more_votes.csv", index=False)
+    write_study_inputs(folder, random)
     experts = [(f"i{i}", f"e{e}", int(truth[i] ^ (random.random() < 0.05))) for i in range(24) for e in range(2)]
     pd.DataFrame(experts, columns=["item", "annotator", "label"]).to_csv(folder / "experts.csv", index=False)
     scores = {name: truth + random.normal(size=24) for name in ("good", "bad")}
@@ -120,6 +195,53 @@ def write_inputs(folder: Path) -> None:
     write_toy_study(
         folder / "toy", ToySettings(n_validation=1, n_blurred=2, n_clear=2, n_shifted=1, size=12, n_members=3)
     )
+
+
+def write_study_inputs(folder: Path, random: np.random.Generator) -> None:
+    """Write votes on several questions and on several classes, counts of votes, and the export of a platform."""
+    truth = {(task, i): int(random.random() < 0.4) for task in "ab" for i in range(12)}
+
+    def answers(flip: float, who: list[str]) -> list[tuple[str, str, int, str]]:
+        asked = ((task, i, person) for task, i in truth for person in who)
+        return [(f"{t}{i}", person, truth[t, i] ^ int(random.random() < flip), t) for t, i, person in asked]
+
+    people = [f"a{a}" for a in range(5)]
+    for name, flip, who in (
+        ("tasks.csv", 0.2, people),
+        ("other_tasks.csv", 0.3, people),
+        ("task_experts.csv", 0.05, ["e0", "e1"]),
+    ):
+        value = "label" if "experts" in name else "vote"
+        table = pd.DataFrame(answers(flip, who), columns=["item", "annotator", value, "task"])
+        table.to_csv(folder / name, index=False)
+    for name, seed in (("classes.csv", 1), ("other_classes.csv", 2)):
+        draws = np.random.default_rng(seed)
+        chosen = [
+            (f"i{i}", f"a{a}", "xyz"[draws.choice(3, p=np.roll([0.8, 0.1, 0.1], i))])
+            for i in range(15)
+            for a in range(5)
+        ]
+        pd.DataFrame(chosen, columns=["item", "annotator", "vote"]).to_csv(folder / name, index=False)
+    shares = random.dirichlet(np.ones(3), 15)
+    scores = pd.DataFrame(shares, columns=["p_x", "p_y", "p_z"])
+    scores.insert(0, "item", [f"i{i}" for i in range(15)])
+    scores.to_csv(folder / "class_scores.csv", index=False)
+    counts = {"item": [f"i{i}" for i in range(12)], "n_positive": random.integers(0, 5, 12), "n_votes": 5}
+    pd.DataFrame(counts).to_csv(folder / "counts.csv", index=False)
+    (folder / "export.json").write_text(json.dumps([_exported(i, random) for i in range(8)]))
+
+
+def _exported(item: int, random: np.random.Generator) -> dict[str, object]:
+    """Return one task of Label Studio, with a gold label and the answers of two people."""
+
+    def answer(person: str, gold: bool) -> dict[str, object]:
+        choice = ["yes", "no"][int(random.integers(2))]
+        result = {"from_name": "seen", "to_name": "image", "type": "choices", "value": {"choices": [choice]}}
+        who = {"id": len(person), "email": f"{person}@example.org"}
+        return {"completed_by": who, "ground_truth": gold, "was_cancelled": False, "result": [result]}
+
+    given = [answer("ann", gold=False), answer("bernard", gold=False), answer("chief", gold=True)]
+    return {"id": item, "data": {"image": f"{item}.png"}, "annotations": given}
 
 
 def _boxes(random: np.random.Generator) -> dict[str, object]:
@@ -139,6 +261,12 @@ SETUP = (
     "calibrate run --experts experts.csv --seed 5",
     "evaluate run --scores scores.csv --n-vote-bootstrap 0",
     "report run",
+    "fit votes.csv -o fitted --engine coordinate",
+    "fit other_tasks.csv -o study --model mean",
+    "calibrate study --experts task_experts.csv --seed 5",
+    "fit other_classes.csv -o sorts --model mean",
+    "evaluate sorts --scores class_scores.csv --n-bootstrap 50 --seed 3",
+    "fit counts.csv -o counted --model mean",
     "duplicates propose x.npy --state asked.json -o asked.csv",
     "duplicates propose x.npy --state plan.json -o pairs.csv",
 )

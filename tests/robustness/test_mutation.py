@@ -12,8 +12,7 @@ import pytest
 from robustness.conftest import Server
 from robustness.study import CASES, COMMANDS, SEED, snapshot, strays
 
-SECONDS = 60
-MEMORY = 2 * 2**30
+LIMITS = {"seconds": 60, "memory": 2 * 2**30}
 EXITS = {0, 2, 130, 141, 143}
 TARGETS = [(name, file) for name, command in COMMANDS.items() for file in command.inputs]
 
@@ -75,18 +74,22 @@ def _replaced_token(data: bytes, random: np.random.Generator, tokens: list[bytes
 
 
 @pytest.mark.parametrize(("name", "file"), TARGETS, ids=[f"{name}: {file}" for name, file in TARGETS])
-def test_damaged_files(server: Server, copies: Callable[[], Path], name: str, file: str) -> None:
+def test_damaged_files(
+    server: Server, copies: Callable[[], Path], record_property: Callable[[str, object], None], name: str, file: str
+) -> None:
     command = COMMANDS[name]
     base = copies()
     for line in command.before:
         assert server.run(*line.split(), folder=base).code == 0
     random = np.random.default_rng([SEED, TARGETS.index((name, file))])
     original = (base / file).read_bytes()
-    for case in range(max(1, CASES // 4)):
+    cases = max(1, command.cases(CASES) // 4)
+    record_property("cases", cases)
+    for case in range(cases):
         folder = Path(shutil.copytree(base, base.with_name("case")))
         (folder / file).write_bytes(mutated(original, random))
         before = snapshot(folder)
-        ended = server.run(*command.arguments.split(), folder=folder, seconds=SECONDS, memory=MEMORY)
+        ended = server.run(*command.arguments.split(), folder=folder, preload=command.preload, **LIMITS)
         where = f"{name}, {file}, seed {SEED}, case {case}: {ended.err[-2000:]}"
         assert not ended.timed_out, where
         assert ended.code in EXITS, where

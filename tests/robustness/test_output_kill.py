@@ -31,6 +31,13 @@ with update_directory("run", ["a.json", "b.json"], force=True) as folder:
     write_json("new", folder / "a.json")
     write_json("new", folder / "b.json")
 """
+NESTED = """
+from softgold.output import update_directory, write_json
+with update_directory("run", ["a.json", "maps/c.json"], force=True) as folder:
+    (folder / "maps").mkdir()
+    write_json("new", folder / "a.json")
+    write_json("new", folder / "maps/c.json")
+"""
 FILES = """
 from softgold.output import atomic_files, write_json
 with atomic_files(["sheet.json", "keys/key.json"], force=True) as (sheet, key):
@@ -81,6 +88,8 @@ CASES = {
     "directory, no exchange": (DIRECTORY, make_run, "next"),
     "update of a run": (UPDATE, make_run, "at once"),
     "update of a run, no exchange": (UPDATE, make_run, "next"),
+    "update of two folders of a run": (NESTED, make_run, "at once"),
+    "update of two folders of a run, no exchange": (NESTED, make_run, "next"),
     "update of a folder": (UPDATE, make_folder, "next"),
     "files in two folders": (FILES, make_pair, "next"),
 }
@@ -120,6 +129,8 @@ def test_the_target_is_old_or_new(server, fresh, name: str, number: signal.Signa
         assert ended.code != 0
         if when == "at once" or number != signal.SIGKILL:
             assert content(folder) in (old, new), f"event {event}"
+        if number != signal.SIGKILL:
+            assert strays(folder) == [], f"event {event}"
         for place in ("keys", "run"):
             (folder / place).mkdir(exist_ok=True)
         completed = server.python(COMPLETE, folder=folder, **options)

@@ -162,6 +162,7 @@ def test_damaged_checkpoints_are_said(votes: VoteTable, tmp_path: Path) -> None:
             load_checkpoint(path, model, own, "digest")
 
 
+@pytest.mark.slow
 def test_damaged_checkpoints_of_svi_are_said(votes: VoteTable, tmp_path: Path) -> None:
     path, (model, own) = tmp_path / "run.checkpoint.npz", two_class(engine="svi")
     save_checkpoint(path, interrupted_after(votes, 2, "svi"), model, own, "digest")

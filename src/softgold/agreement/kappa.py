@@ -16,8 +16,6 @@ from softgold.agreement.wording import landis_koch
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import InputError
 
-__all__ = ["NO_PAIRS", "cohen_kappa", "cohen_kappas"]
-
 NO_PAIRS = pd.DataFrame(
     columns=["rater_a", "rater_b", "n_shared", "agreement", "kappa", "kappa_lo", "kappa_hi", "wording"]
 )

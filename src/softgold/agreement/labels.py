@@ -15,8 +15,6 @@ from scipy import sparse
 from softgold.errors import InputError
 from softgold.tables.votes import VoteTable
 
-__all__ = ["NominalLabels", "UnitCounts", "sum_by"]
-
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 

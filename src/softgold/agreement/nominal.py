@@ -13,19 +13,8 @@ from scipy import sparse
 from softgold.agreement.kappa import NO_PAIRS, cohen_kappas
 from softgold.agreement.labels import FloatArray, NominalLabels, UnitCounts
 from softgold.agreement.wording import krippendorff_wording, landis_koch
-from softgold.checks import check_in_range, check_positive_int
+from softgold.checks import MOST_RESAMPLES, check_in_range, check_positive_int
 from softgold.errors import warn
-
-__all__ = [
-    "Agreement",
-    "AlphaInterval",
-    "agreement",
-    "alpha_interval",
-    "alpha_of_sums",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-    "percent_agreement",
-]
 
 _CHUNK_CELLS = 4_000_000
 MOST_PAIRS = 20_000_000
@@ -112,7 +101,7 @@ def alpha_interval(
     >>> interval.low < krippendorff_alpha(labels) < interval.high
     True
     """
-    check_positive_int(n_bootstrap, "n_bootstrap", minimum=2)
+    check_positive_int(n_bootstrap, "n_bootstrap", minimum=2, maximum=MOST_RESAMPLES)
     check_positive_int(seed, "seed", minimum=0)
     check_in_range(level, 0, 1, "level", ends="open")
     counts = _counts(labels)

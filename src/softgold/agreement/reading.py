@@ -12,12 +12,11 @@ from softgold.checks import check_choice
 from softgold.errors import warn
 from softgold.readers.cells import code_categories
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column
+from softgold.readers.counts import refuse_counts
 from softgold.readers.export_source import ExportSource
 from softgold.readers.longform import clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.sources import TableLike, open_source
 from softgold.readers.tasks import select_task
-
-__all__ = ["read_nominal"]
 
 
 def read_nominal(
@@ -41,8 +40,7 @@ def read_nominal(
         vote: Name of the category column; an empty cell is no label.
         wide: The table has one row per item and one column per rater.
         duplicates: What to do if a rater gave an item different labels.
-        format: As in `softgold.read_votes`.
-        question: As in `softgold.read_votes`.
+        format, question: As in `softgold.read_votes`.
         positive: For a question with several choices per answer: the choice to take as a label of 1.
 
     Example:
@@ -59,6 +57,7 @@ def read_nominal(
         refuse_with_wide(annotator=annotator, vote=vote)
         entries = read_wide(table, find_column(table, ITEM, item), code)
     else:
+        refuse_counts(table, item, vote)
         items = find_column(table, ITEM, item)
         table = select_task(table, items, question)
         columns = items, find_column(table, EXPERT, annotator)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["RELIABLE", "TENTATIVE", "krippendorff_wording", "landis_koch"]
-
 RELIABLE = 0.8
 """Alpha from which Krippendorff calls labels reliable."""
 TENTATIVE = 0.667

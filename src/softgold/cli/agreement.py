@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softgold.cli.common import (
-    AsJson,
-    Force,
-    Quiet,
-    Seed,
-    Votes,
-    print_data,
-    print_json,
-    say,
-)
+from softgold.cli.common import AsJson, Force, Quiet, Seed, Votes, print_data, print_json, say
 from softgold.cli.reading import ReadingOptions, with_reading_options
 from softgold.cli.text import printable
 from softgold.errors import InputError, UsageError
@@ -26,17 +17,11 @@ if TYPE_CHECKING:
 
     from softgold.agreement import Agreement, NominalLabels
 
-__all__ = ["register"]
-
 MOST_LISTED = 12
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("agreement")(with_reading_options(agreement))
-
-
-def agreement(
+@with_reading_options
+def command(
     votes: Votes,
     nominal: Annotated[bool, typer.Option("--nominal", help="Labels are categories, not yes/no votes.")] = False,
     pairs: Annotated[
@@ -85,18 +70,35 @@ def agreement(
         print_data(printable(f"{name}\n{_text(found)}\n" if name else _text(found)) + "\n")
 
 
-def _read(source: str, reading: ReadingOptions, *, nominal: bool) -> dict[str, NominalLabels]:
+def _read(source: Any, reading: ReadingOptions, *, nominal: bool) -> dict[str, NominalLabels]:
     """Return the labels of each question; a single one has no name."""
     from softgold.agreement import NominalLabels, read_nominal
     from softgold.readers import read_experts
+    from softgold.readers.columns import ITEM, find_column
+    from softgold.readers.counts import NOTE, counts_error
+    from softgold.readers.export_source import ExportSource
+    from softgold.readers.sources import open_source
+    from softgold.readers.tasks import task_names
 
+    if nominal and reading.duplicates not in ("error", "first", "last"):
+        raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
     arguments: dict[str, Any] = {**reading.columns, **reading.selection, "duplicates": reading.duplicates}
+    if not reading.wide and reading.task_col is None and reading.question is None:
+        options: dict[str, Any] = {**reading.selection, "item": reading.item_col, "max_bytes": reading.max_bytes}
+        table = open_source(source, **options)
+        names = () if isinstance(table, ExportSource) else task_names(table, find_column(table, ITEM, reading.item_col))
+        if len(names) > 1:
+            chosen = {name: {**arguments, "question": name} for name in names}
+            if nominal:
+                return {name: read_nominal(table, **of) for name, of in chosen.items()}
+            return {name: NominalLabels.from_votes(read_experts(table, **of).table) for name, of in chosen.items()}
+        source = table
     if nominal:
-        if reading.duplicates not in ("error", "first", "last"):
-            raise UsageError(f"--duplicates {reading.duplicates} does not work with --nominal; use first or last")
         return {"": read_nominal(source, wide=reading.wide, **arguments)}
     if reading.wide or reading.task_col is not None:
         study = reading.read_study(source)
+        if any(NOTE in votes.notes for votes in study.votes.values()):
+            raise counts_error(source)
         return {name: NominalLabels.from_votes(votes) for name, votes in study.votes.items()}
     # Read as experts, so that the annotator column may be called expert.
     experts = read_experts(source, **arguments)

@@ -1,7 +1,7 @@
-"""The frame of the command line: which commands there are, and what becomes of errors and warnings.
+"""The command line: its commands, and how errors and warnings are shown.
 
-Exit codes: 0 done, 1 a fault of ours, 2 bad usage or bad input, 130 interrupted, 141 the reader of our output left,
-143 asked to end.
+Exit codes: 0 done, 1 a fault of softgold, 2 bad usage or bad input, 130 interrupted, 141 the output was closed by its
+reader, 143 terminated.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from softgold.cli.signals import interruptible
 from softgold.cli.streams import StandardOutputError, discard, steady_streams
 from softgold.cli.text import one_line
 from softgold.errors import SoftgoldError, SoftgoldWarning
-
-__all__ = ["COMMANDS", "build_app", "load_command", "main"]
 
 # The commands in the order of the help text, each with its one line there. The command sample-experts is in the module
 # sample_experts of this package, and so on; only the module of the command that is run is imported. A line is the first
@@ -96,23 +94,20 @@ class LazyGroup(TyperGroup):
 def build_app() -> typer.Typer:
     """Return the application."""
     # Help drawn by Rich takes twice the time of all that `softgold --help` imports.
-    app = typer.Typer(cls=LazyGroup, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=LazyGroup, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
     return app
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command and return the command that it registers."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.callback()(_nothing)
+    """Import the module of a command and return its `command`, a function or a group."""
     module = name.replace("-", "_")
-    import_module(f"softgold.cli.{module}_" if iskeyword(module) else f"softgold.cli.{module}").register(app)
-    group = typer.main.get_command(app)
-    return group.commands[name] if isinstance(group, TyperGroup) else group
-
-
-def _nothing() -> None:
-    """With a callback, an application is a group even if it has one command."""
+    command = import_module(f"softgold.cli.{module}_" if iskeyword(module) else f"softgold.cli.{module}").command
+    if isinstance(command, typer.Typer):  # a group of commands
+        return typer.main.get_command(command)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name)(command)
+    return typer.main.get_command(app)
 
 
 def _root(
@@ -149,11 +144,11 @@ def _failed(error: Exception) -> int:
 def _sentence(error: Exception) -> tuple[str, int]:
     if isinstance(error, SoftgoldError):
         return str(error), 2
-    if isinstance(error, typer.TyperException):
+    if isinstance(error, _usage_error()):
         return _usage_sentence(error), error.exit_code
     if _is_shortage(error):
-        return f"there is not enough memory for this ({error or 'no more was to be had'})", 2
-    if isinstance(error, UnicodeEncodeError):  # text of ours always can be encoded
+        return f"there is not enough memory for this ({str(error) or 'an allocation failed'})", 2
+    if isinstance(error, UnicodeEncodeError):  # texts of softgold itself can always be encoded
         text = error.object[max(0, error.start - 20) : error.end + 20]
         return f"the text {text!r} is not valid Unicode (a lone surrogate or a name that is not UTF-8)", 2
     return (
@@ -171,7 +166,12 @@ def _is_shortage(error: Exception) -> bool:
     )
 
 
-def _usage_sentence(error: typer.TyperException) -> str:
+def _usage_error() -> Any:
+    """Return the exception of bad usage: Typer's own, or that of Click in versions of Typer that are built on it."""
+    return getattr(typer, "TyperException", None) or import_module("click").ClickException
+
+
+def _usage_sentence(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see '{context.command_path} --help')" if context is not None else ""
     return " ".join(error.format_message().split()).rstrip(".") + hint
@@ -179,7 +179,7 @@ def _usage_sentence(error: typer.TyperException) -> str:
 
 @contextmanager
 def _output_errors() -> Iterator[None]:
-    """Name standard output where Typer, which prints help texts, leaves it at the system's error."""
+    """Name standard output in errors of printing help, which Typer leaves as errors of the system."""
     try:
         yield
     except OSError as error:
@@ -189,7 +189,7 @@ def _output_errors() -> Iterator[None]:
 
 
 def _lost_answer(error: OSError, *, written: bool) -> int:
-    """Return the exit code when standard output took no more: what was written to disk is there all the same."""
+    """Return the exit code if standard output failed; files that were written before are complete."""
     discard(sys.stdout)
     left = isinstance(error, BrokenPipeError)
     if written:
@@ -209,7 +209,7 @@ def _written() -> int:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print each warning of ours once, as a sentence without file and line; leave all others as they are."""
+    """Print each warning of softgold once, as a sentence without file and line; leave all others as they are."""
     seen: set[str] = set()
     with warnings.catch_warnings():
         show_others = warnings.showwarning

@@ -6,33 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from softgold.cli.common import (
-    Force,
-    OptionalOutput,
-    Quiet,
-    Votes,
-    say,
-    write_or_print,
-)
+from softgold.cli.common import Force, OptionalOutput, Quiet, Votes, say, write_or_print
 from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["register"]
-
 Method = Literal["majority", "mean"]
 Tie = Literal["positive", "negative"]
 Pair = tuple[float, float]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("baseline")(with_reading_options(baseline))
-
-
-def baseline(
+@with_reading_options
+def command(
     votes: Votes,
     output: OptionalOutput = None,
     method: Annotated[Method, typer.Option("--method", help="Majority vote, or share of positive votes.")] = "mean",

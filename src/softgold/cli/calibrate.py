@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from softgold.cli.common import (
     AnnotatorColumn,
     AsJson,
     Force,
+    GroupColumn,
     ItemColumn,
     Quiet,
     Seed,
@@ -22,21 +24,13 @@ from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from softgold.experts import Calibration, LabelQuality
-    from softgold.runs import Run
-
-__all__ = ["register"]
 
 RuleName = Literal[
     "map", "bins", "paper", "changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"
 ]  # fmt: skip
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)
-
-
-def calibrate(
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory with soft_labels.csv in it.")],
     experts: Annotated[
         list[Path],
@@ -77,6 +71,11 @@ def calibrate(
         Path | None,
         typer.Option("--scores", metavar="FILE", help="Scores of detectors to judge: item, one column per detector."),
     ] = None,
+    group_col: GroupColumn = None,
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", metavar="FILE", help="Table with item and group; else items.csv beside the data."),
+    ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Go on without answers about items that the run lacks.")
     ] = False,
@@ -100,11 +99,13 @@ def calibrate(
     """
     if key is not None and (bins is not None or scheme is not None):
         raise UsageError("--bins and --scheme are in the --key already; leave them out")
+    from softgold.cli.studies import calibrate_study
     from softgold.experts import calibrate as run_calibration
     from softgold.experts import read_answers, read_key
+    from softgold.output import check_target
     from softgold.readers import read_scores
-    from softgold.runs import is_study
-    from softgold.runs.results import plain_result
+    from softgold.runs import Study, is_study, open_run, open_study
+    from softgold.runs.results import RESULTS, plain_result
 
     options: dict[str, Any] = {
         "rule": rule,
@@ -116,61 +117,62 @@ def calibrate(
         "scheme": "rank" if scheme is None else scheme,
         "soft_map": soft_map,
         "scores": None if scores is None else read_scores(scores),
+        "groups": _read_groups(run, group_col, items, experts, item_col),
         "ignore_unknown": ignore_unknown,
         "n_bootstrap": n_bootstrap,
         "level": level,
         "seed": seed,
     }
     columns = {"item": item_col, "annotator": annotator_col, "vote": vote_col}
-    if is_study(run):
-        _calibrate_study(run, experts, columns, key, options, strict=strict, force=force, quiet=quiet, as_json=as_json)
-        return
-    opened = _open(run, force)
-    sample = None if key is None else read_key(key)
-    result = run_calibration(opened.soft_labels, read_answers(experts, **columns), sample=sample, **options)
-    if strict and result.comparison.is_worse:
-        raise InputError(f"nothing was written, because of --strict: {result.warnings[0]}")
-    written = opened.add(result, inputs=experts, force=force)
-    if as_json:
-        print_json(plain_result(result))
+    several, kind = is_study(run), RESULTS["calibration"]
+    opened = open_study(run) if several else open_run(run)
+    # Say now, before long work, if the result could not be written.
+    for name in [kind.tables["labels"]] if several else kind.files:
+        check_target(run / name, force=force)
+    if isinstance(opened, Study):
+        results = calibrate_study(opened, experts, columns, key, quiet=quiet, **options)
+        add = partial(opened.add, results)
     else:
-        say("\n".join(_lines(result)), quiet=quiet)
-        say(f"written: {', '.join(map(str, written))}", quiet=quiet)
-
-
-def _calibrate_study(
-    run: Path,
-    experts: list[Path],
-    columns: dict[str, str | None],
-    key: Path | None,
-    options: dict[str, Any],
-    *,
-    strict: bool,
-    force: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    from softgold.cli.studies import calibrate_study
-    from softgold.output import check_target
-    from softgold.runs import open_study
-    from softgold.runs.results import RESULTS, plain_result
-
-    study = open_study(run)
-    check_target(run / RESULTS["calibration"].tables["labels"], force=force)
-    results = calibrate_study(study, experts, columns, key, quiet=quiet, **options)
+        sample = None if key is None else read_key(key)
+        result = run_calibration(opened.soft_labels, read_answers(experts, **columns), sample=sample, **options)
+        results, add = {"": result}, partial(opened.add, result)
     worse = [name for name, result in results.items() if result.comparison.is_worse]
     if strict and worse:
-        raise InputError(f"nothing was written, because of --strict: {worse[0]}: {results[worse[0]].warnings[0]}")
-    written = study.add(results, inputs=experts, force=force)
+        where = f"{worse[0]}: " if worse[0] else ""
+        raise InputError(f"nothing was written, because of --strict: {where}{results[worse[0]].warnings[0]}")
+    groups = next(iter(results.values())).settings.group_name if several else ""
+    if groups:
+        say(f"bootstraps redraw whole groups ({groups})", quiet=quiet)
+    written = add(inputs=experts, force=force)
     if as_json:
-        print_json({name: plain_result(result) for name, result in results.items()})
+        plain = {name: plain_result(result) for name, result in results.items()}
+        print_json(plain if several else plain[""])
         return
+    say("\n".join(_study_lines(results) if several else _lines(results[""])), quiet=quiet)
+    say(f"written: {', '.join(map(str, written))}", quiet=quiet)
+
+
+def _read_groups(run: Path, group: str | None, items: Path | None, experts: list[Path], item: str | None) -> Any:
+    """Read the groups from the table of items, the answers, or the table that the votes came from."""
+    from softgold.cli.studies import read_group_column
+    from softgold.runs import is_study, open_run, open_study
+
+    if group is None:
+        return None
+    first = next(iter(open_study(run).tasks.values())) if is_study(run) else open_run(run)
+    votes = Path(first.record.input.source or "-")
+    folders = dict.fromkeys([run, votes.parent, *(path.parent for path in experts)])
+    return read_group_column(group, items, list(folders), [*experts, votes], item)
+
+
+def _study_lines(results: dict[str, Calibration]) -> list[str]:
     width = max(len(name) for name in results)
+    lines = []
     for name, result in results.items():
         agreement = f"agreement {_agreement(result.after)}, {_agreement(result.before)} at 0.5"
         positives = f"{result.after.positives:,} positives"
-        say(f"{name:<{width}}  threshold {result.threshold:.4f}, {positives}, {agreement}", quiet=quiet)
-    say(f"written: {', '.join(map(str, written))}", quiet=quiet)
+        lines.append(f"{name:<{width}}  threshold {result.threshold:.4f}, {positives}, {agreement}")
+    return lines
 
 
 def _cost(text: str) -> tuple[float, float]:
@@ -182,25 +184,13 @@ def _cost(text: str) -> tuple[float, float]:
     return false_positive, false_negative
 
 
-def _open(run: Path, force: bool) -> Run:
-    """Open the run, and say now, before long work, if the result could not be written."""
-    from softgold.output import check_target
-    from softgold.runs import open_run
-    from softgold.runs.results import RESULTS
-
-    opened = open_run(run)
-    for name in RESULTS["calibration"].files:
-        check_target(run / name, force=force)
-    return opened
-
-
 def _lines(result: Calibration) -> list[str]:
     before, after, interval = result.before, result.after, result.interval("both")
     span = f"{interval.low:.4f} to {interval.high:.4f}"
     positives = f"{interval.positives_low:,} to {interval.positives_high:,} positives"
     lines = [
         f"threshold {result.threshold:.4f} by rule {result.rule.name}",
-        f"{100 * interval.level:g} % interval over experts and items {span}, that is {positives}",
+        f"{100 * interval.level:g} % interval over experts and {result.settings.redrawn} {span}, that is {positives}",
         f"positives {after.positives:,} ({100 * after.prevalence:.1f} %); {before.positives:,} at 0.5",
         f"agreement with the experts {_agreement(after)}; {_agreement(before)} at 0.5 (cross-validated, weighted)",
         f"wrong labels to expect by p_calibrated {_wrong(after)}; {_wrong(before)} at 0.5",

@@ -20,36 +20,6 @@ from softgold.cli.text import LONGEST_LINE, one_line, printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "AnnotatorColumn",
-    "Anonymous",
-    "AsJson",
-    "DuplicateChoice",
-    "Duplicates",
-    "ExcelSafe",
-    "Force",
-    "Format",
-    "ItemColumn",
-    "ItemsTable",
-    "MaxBytes",
-    "OptionalOutput",
-    "Output",
-    "Positive",
-    "Question",
-    "Quiet",
-    "Seed",
-    "TaskColumn",
-    "VoteColumn",
-    "Votes",
-    "Wide",
-    "print_data",
-    "print_json",
-    "print_table",
-    "progress",
-    "say",
-    "write_or_print",
-]
-
 DuplicateChoice = Literal["error", "first", "last", "mean", "all"]
 
 Votes = Annotated[
@@ -77,7 +47,7 @@ ItemsTable = Annotated[
     typer.Option("--items", metavar="FILE", help="Table of items with the --task-col; else items.csv beside the data."),
 ]
 Anonymous = Annotated[
-    bool, typer.Option("--anonymous", help="Annotators stand for no person: take each vote as a stranger's.")
+    bool, typer.Option("--anonymous", help="Annotator ids do not identify people: each vote is by an unknown person.")
 ]
 ItemColumn = Annotated[str | None, typer.Option("--item-col", metavar="NAME", help="Column with the items.")]
 AnnotatorColumn = Annotated[
@@ -88,6 +58,15 @@ Wide = Annotated[bool, typer.Option("--wide", help="One row per item, one column
 Duplicates = Annotated[
     DuplicateChoice,
     typer.Option("--duplicates", help="What to do if an annotator gave an item different votes."),
+]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--group-col",
+        metavar="NAME",
+        help="Column with the group of each item, such as patient: bootstraps redraw whole groups. Looked for in the "
+        "items, then in the other tables.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]
@@ -107,7 +86,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON o
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Tell the person something, on standard error, with the names in it made harmless and long lines shortened."""
+    """Print a message on standard error, with control characters escaped and long lines shortened."""
     if not quiet:
         lines = (one_line(line) if len(line) > LONGEST_LINE else line for line in printable(text).split("\n"))
         sys.stderr.write("\n".join(lines) + "\n")
@@ -115,7 +94,7 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 
 def print_data(text: str) -> None:
-    """Print text on standard output as UTF-8: exactly as it is, but with harmless names if a terminal shows it.
+    """Print text on standard output as UTF-8: unchanged, but with control characters escaped on a terminal.
 
     Raises:
         StandardOutputError: Standard output is closed or full.
@@ -124,7 +103,7 @@ def print_data(text: str) -> None:
     try:
         sys.stdout.flush()
         while rest:
-            # With PYTHONUNBUFFERED a stream may take a part only, and say so by the number that it returns.
+            # With PYTHONUNBUFFERED a stream may write a part only, and returns its size.
             rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.buffer.flush()
     except BrokenPipeError:

@@ -14,18 +14,11 @@ if TYPE_CHECKING:
     from softgold.imaging.detection.convergence import Convergence
     from softgold.imaging.detection.variation import Variation
 
-__all__ = ["MARKER", "register"]
-
 MARKER = "convergence.json"
 MOST_THRESHOLDS = 1000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("convergence")(convergence)
-
-
-def convergence(
+def command(
     file: Annotated[
         str,
         typer.Argument(
@@ -152,17 +145,17 @@ def _summary(file: str, result: Convergence, variation: Variation) -> dict[str, 
 
 
 def _tell(result: Convergence, variation: Variation, output: Path, quiet: bool) -> None:
+    from softgold.imaging.detection.convergence_result import TwoRaters
+
     what = "masks" if result.masks else "boxes"
     say(f"{result.n_images:,} images, {len(result.raters)} raters, {result.n_annotations:,} {what}", quiet=quiet)
     interval = result.alpha_interval
     say(f"alpha {result.alpha:.4f}, {_ends(interval.full_normal)} of the full data", quiet=quiet)
-    if result.map is not None and result.map_interval is not None:
-        share = f"{100 * result.map_interval.fraction:.3g} %"
-        say(
-            f"mAP {result.map:.4f}, {_ends(result.map_interval.full_normal)} of the full data, "
-            f"{_ends(result.map_interval.normal)} of {share} subsets",
-            quiet=quiet,
-        )
+    if isinstance(result.measured, TwoRaters):
+        found = result.measured.interval
+        share = f"{100 * found.fraction:.3g} %"
+        ends = f"{_ends(found.full_normal)} of the full data, {_ends(found.normal)} of {share} subsets"
+        say(f"mAP {result.measured.map:.4f}, {ends}", quiet=quiet)
     total = variation.total()
     kinds = ("correct", "bad_boundary", "wrong_class", "merge", "merge_wrong_class", "missed_or_additional")
     say("; ".join(f"{name.replace('_', ' ')} {total[name]:,}" for name in kinds), quiet=quiet)

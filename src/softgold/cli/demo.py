@@ -18,15 +18,8 @@ if TYPE_CHECKING:
     from softgold.experts import Calibration
     from softgold.models.base import Posterior
 
-__all__ = ["register", "run_study", "samples_folder"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
-
-
-def demo(
+def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write the results to.")
     ] = Path("demo_run"),
@@ -49,13 +42,13 @@ def demo(
 
 
 def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool = False) -> list[str]:
-    """Take a study with a known truth from votes to report, in an empty folder, and return what tells most.
+    """Take a study with a known truth from votes to report in an empty folder, and return the main results.
 
     Args:
         samples: Folder with `votes.csv, experts.csv, scores.csv, truth.csv` and `annotators_truth.csv`.
         folder: Where to write the run.
         title: Name of the run in the report.
-        quiet: Say nothing on the way.
+        quiet: Print nothing.
     """
     from softgold.evaluation import evaluate
     from softgold.experts import calibrate

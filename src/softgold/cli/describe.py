@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from softgold.cli.common import AsJson, Votes, print_data, print_json
 from softgold.cli.reading import ReadingOptions, with_reading_options
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("describe")(with_reading_options(describe))
+from softgold.cli.text import one_line
 
 
-def describe(
+@with_reading_options
+def command(
     votes: Votes,
     reading: ReadingOptions,
     as_json: AsJson = False,
@@ -31,4 +24,4 @@ def describe(
     elif study.kind == "single":
         print_data(f"{found['']}\n")
     else:
-        print_data("\n".join(f"{name}\n{description}\n" for name, description in found.items()))
+        print_data("\n".join(f"{one_line(name)}\n{description}\n" for name, description in found.items()))

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from softgold.cli.common import (
-    AsJson,
-    Force,
-    OptionalOutput,
-    Output,
-    Quiet,
-    Seed,
-    print_json,
-    say,
-    write_or_print,
-)
+from softgold.cli.common import AsJson, Force, OptionalOutput, Output, Quiet, Seed, print_json, say, write_or_print
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +15,6 @@ if TYPE_CHECKING:
 
     from softgold.imaging.duplicates import DuplicatePlan, EmbeddingSpace, MatrixSpace, Space
     from softgold.tables.soft_labels import SoftLabels
-
-__all__ = ["register"]
 
 Embeddings = Annotated[
     Path,
@@ -48,27 +36,23 @@ MethodOption = Annotated[str, typer.Option("--method", help="How to aggregate: a
 Threshold = Annotated[float, typer.Option(help="A pair is positive if its soft label is above this.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(
-        help="Plan which pairs to ask about to find duplicates.",
-        rich_markup_mode=None,
-        no_args_is_help=True,
-    )
-    group.command("propose")(propose)
-    group.command("update")(update)
-    group.command("status")(status)
-    group.command("audit")(audit)
-    app.add_typer(group, name="duplicates")
+command = typer.Typer(
+    name="duplicates",
+    help="Plan which pairs to ask about to find duplicates.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 
+@command.command()
 def propose(
     embeddings: Embeddings,
     state: State,
     output: Output,
     ids: Annotated[
         Path | None,
-        typer.Option("--ids", metavar="FILE", help="Text file with one id a line; row numbers if left out."),
+        typer.Option("--ids", metavar="FILE", help="Text file with one id per line; row numbers if left out."),
     ] = None,
     metric: MetricOption = "cosine",
     search: SearchOption = "auto",
@@ -108,6 +92,7 @@ def _write_round(plan: DuplicatePlan, state: Path, output: Path, force: bool) ->
         write_table(pairs.tail(0 if plan.awaited is None else len(plan.awaited)), pairs_file)
 
 
+@command.command()
 def update(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="The plan.")],
     votes: Annotated[
@@ -123,7 +108,7 @@ def update(
     ] = "error",
     quiet: Quiet = False,
 ) -> None:
-    """Take back the votes on the last round, through an aggregator, or soft labels of any other.
+    """Take the votes on the last round, aggregated by a model, or soft labels from elsewhere.
 
     Votes on earlier rounds may be in the table; only pairs of the last round are answered by them.
     """
@@ -139,6 +124,7 @@ def update(
     say(next_step, quiet=quiet)
 
 
+@command.command()
 def status(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="The plan.")],
     output: OptionalOutput = None,
@@ -150,7 +136,7 @@ def status(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where a plan stands: rounds, pairs, components by size, and the bound of the assumptions."""
+    """Show the progress of a plan: rounds, pairs, components by size, and the bound of the assumptions."""
     from softgold.imaging import duplicates
 
     if table is not None and output is None and as_json:
@@ -172,6 +158,7 @@ def status(
     say("finished" if now.finished else "not finished", quiet=quiet)
 
 
+@command.command()
 def audit(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="The plan.")],
     output: Output,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from softgold.cli.common import AsJson, Force, ItemColumn, Quiet, Seed, print_json, progress, say
+from softgold.cli.common import AsJson, Force, GroupColumn, ItemColumn, Quiet, Seed, print_json, progress, say
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -19,17 +20,10 @@ if TYPE_CHECKING:
     from softgold.experts import ReleasedLabels
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["register"]
-
 STEPS = 1000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("evaluate")(evaluate)
-
-
-def evaluate(
+def command(
     scores: Annotated[
         Path, typer.Option("--scores", metavar="FILE", help="Scores: item and one column per model, or long.")
     ],
@@ -54,15 +48,7 @@ def evaluate(
     task_col: Annotated[
         str | None, typer.Option("--task-col", metavar="NAME", help="Column with the task of each item.")
     ] = None,
-    group_col: Annotated[
-        str | None,
-        typer.Option(
-            "--group-col",
-            metavar="NAME",
-            help="Column with the group of each item, such as patient: bootstraps redraw whole groups. Looked for in "
-            "the items, the soft labels and the scores.",
-        ),
-    ] = None,
+    group_col: GroupColumn = None,
     items: Annotated[
         Path | None,
         typer.Option(
@@ -100,12 +86,13 @@ def evaluate(
 
     Prints ordinary metrics beside soft ones and writes metrics.csv and evaluation.json.
     """
-    from softgold.cli.studies import evaluate_class_run
+    from softgold.cli.studies import evaluate_class_run, read_group_column
     from softgold.evaluation import evaluate as run_evaluation
     from softgold.evaluation.metrics import LENGTHS
+    from softgold.output import RUN_MARKER, reading, stamps
     from softgold.readers import read_scores
-    from softgold.runs import is_study, open_study, write_result
-    from softgold.runs.results import plain_result
+    from softgold.runs import is_study, open_study, soft_labels_path, write_result
+    from softgold.runs.results import RESULTS, plain_result
 
     if run is not None and soft_labels is None and is_study(run) and open_study(run).kind == "classes":
         given = {"--task-col": task_col, "--labels": labels, "--soft": None if soft == "p" else soft}
@@ -113,7 +100,7 @@ def evaluate(
         if unread:
             raise UsageError(f"{unread[0]} does not work with several classes")
         options = {
-            "groups": _read_groups(group_col, items, [run, scores.parent], [scores], item_col),
+            "groups": read_group_column(group_col, items, [run, scores.parent], [scores], item_col),
             "k": LENGTHS if k is None else k,
             "n_bootstrap": n_bootstrap,
             "level": level,
@@ -127,8 +114,10 @@ def evaluate(
     folder = _check_paths(run, soft_labels, output, force)
     folders = [run, scores.parent]
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
-    table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
-    soft_path = soft_labels if run is None else run / "soft_labels.csv"
+    with nullcontext() if run is None else reading(run):
+        table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
+        began = stamps(folder, (RUN_MARKER, *RESULTS["evaluation"].made_from))
+    soft_path = soft_labels if run is None else soft_labels_path(run)
     with progress(f"judging {len(models.models)} models on {len(models):,} items", STEPS, quiet=quiet) as advance:
         result = run_evaluation(
             table,
@@ -136,7 +125,7 @@ def evaluate(
             soft=column,
             labels=released if labels is None else _read_hard(labels),
             tasks=tasks if tasks is not None else _read_tasks(task_col, group_col, items, folders, item_col),
-            groups=_read_groups(group_col, items, folders, [soft_path, scores], item_col),
+            groups=read_group_column(group_col, items, folders, [soft_path, scores], item_col),
             k=LENGTHS if k is None else k,
             missing=missing,
             ignore_unknown=ignore_unknown,
@@ -149,7 +138,7 @@ def evaluate(
         )
     result = replace(result, soft=soft)
     folder.mkdir(parents=True, exist_ok=True)
-    written = write_result(result, folder, inputs=[scores], force=force)
+    written = write_result(result, folder, inputs=[scores], force=force, began=began)
     if as_json:
         print_json(plain_result(result))
     elif not quiet:
@@ -231,36 +220,14 @@ def _read_tasks(
     task: str | None, group: str | None, items: Path | None, folders: list[Path | None], item: str | None
 ) -> pd.Series | None:
     """Read the tasks; a table of items that was given for its groups need not have any."""
+    from softgold.cli.studies import items_files
     from softgold.evaluation import read_tasks
     from softgold.readers.sources import open_source
 
     if task is None:
         with_tasks = items is not None and (group is None or "task" in open_source(items).columns)
         return read_tasks(items, item=item) if items is not None and with_tasks else None
-    found = items or next(iter(_items_files(folders)), None)
+    found = items or next(iter(items_files(folders)), None)
     if found is None:
         raise UsageError("--task-col needs a table with the tasks: give --items FILE with item and task")
     return read_tasks(found, item=item, task=task)
-
-
-def _read_groups(
-    group: str | None, items: Path | None, folders: list[Path | None], tables: list[Path | None], item: str | None
-) -> pd.Series | None:
-    """Read the groups from the table of items, or else from the first table that has the column."""
-    from softgold.evaluation import read_groups
-    from softgold.readers.sources import open_source
-
-    if group is None:
-        return None
-    if items is not None:
-        return read_groups(items, group, item=item)
-    candidates = [*_items_files(folders), *(path for path in tables if path is not None)]
-    for path in candidates:
-        if group in open_source(path).columns:
-            return read_groups(path, group, item=item)
-    looked = ", ".join(str(path) for path in candidates)
-    raise InputError(f"there is no column {group!r} in {looked}; give --items FILE with item and {group}")
-
-
-def _items_files(folders: list[Path | None]) -> list[Path]:
-    return [folder / "items.csv" for folder in folders if folder is not None and (folder / "items.csv").is_file()]

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
     from softgold.evaluation import Average, Evaluation, TaskEvaluation
 
-__all__ = ["print_evaluation"]
-
 SHOWN = ("auroc", "soft_auroc", "ap", "soft_ap")
-# A log has no edge; a narrow default would cut the names of the models.
+# In a log, a narrow default would cut the names of the models.
 WIDTH_IN_LOGS = 100
 LONGEST_NAME = 200
 
@@ -123,5 +121,5 @@ def _print_comparisons(part: TaskEvaluation | Average) -> None:
 
 
 def _name(text: str) -> str:
-    """Return a name that cannot steer the terminal or fill it."""
+    """Return a name with control characters escaped, and not too long."""
     return one_line(text, LONGEST_NAME)

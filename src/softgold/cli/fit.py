@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from softgold.cli.checkpoints import with_checkpoints
 from softgold.cli.common import (
     AsJson,
     Force,
@@ -19,25 +16,18 @@ from softgold.cli.common import (
     print_json,
     say,
 )
+from softgold.cli.fit_dask import fit_on_cluster
+from softgold.cli.fit_streamed import StreamOptions, fit_streamed, plan_stream
 from softgold.cli.fit_study import fit_study, study_lines
 from softgold.cli.reading import ReadingOptions, with_reading_options
-from softgold.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgold.models.base import Fit, FitState, Model, Progress
+    from softgold.models.base import Fit, FitState, Model, OnProgress
     from softgold.tables.votes import VoteTable
 
-__all__ = ["register"]
 
-CHECKPOINT_SECONDS = 2.0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("fit")(with_reading_options(fit_command))
-
-
-def fit_command(
+@with_reading_options
+def command(
     votes: Votes,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="Run directory to write.")],
     model: Annotated[
@@ -85,6 +75,17 @@ def fit_command(
     difficulty_scale: Annotated[
         float | None, typer.Option("--difficulty-scale", help="glad: spread of the difficulties, fixed at this.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Fit on a Dask cluster: tcp://host:port, or local; coordinate."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Leave votes on disk and hold about this much, such as 2GB."),
+    ] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Write soft_labels.csv beside soft_labels.parquet, for votes on disk.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint beside RUN.")] = False,
     *,
     reading: ReadingOptions,
@@ -99,6 +100,9 @@ def fit_command(
 
     Several questions (a task column) and several classes (more than two values) are each fitted by themselves; RUN then
     has a folder for each below tasks/, and tables of all on top.
+
+    VOTES may be a pattern such as 'votes/*.parquet', or a folder of Parquet files. Votes in several files, and votes
+    that memory would not hold, stay on disk; RUN then gets soft_labels.parquet.
     """
     from softgold.checks import check_positive_int
     from softgold.models.base import find_model
@@ -118,10 +122,21 @@ def fit_command(
         "difficulty_scale": difficulty_scale,
     }
     chosen = find_model(model)
-    settings = chosen.checked_settings(**{name: value for name, value in given.items() if value is not None})
+    options = {name: value for name, value in given.items() if value is not None}
+    settings = chosen.checked_settings(**options)
     if samples is not None:
         check_positive_int(samples, "--samples")
     check_target(output, force=force, directory=True)
+    if dask is not None:
+        fitted = fit_on_cluster(votes, dask, model, options, reading, memory=memory, resume=resume, quiet=quiet)
+        fitted.save(output, samples=samples, source=votes, force=force)
+        _say_fit(fitted, output, as_json=as_json, quiet=quiet)
+        return
+    plan = plan_stream(votes, memory, reading)
+    if plan is not None:
+        streaming = StreamOptions(samples=samples, csv=csv, resume=resume, force=force, quiet=quiet, as_json=as_json)
+        fit_streamed(plan, chosen, settings, output, reading, streaming)
+        return
     study = reading.read_study(votes, quiet=quiet)
     if study.kind != "single":
         flags = {"resume": resume, "force": force, "quiet": quiet}
@@ -135,12 +150,16 @@ def fit_command(
     table = study.only
     fitted = _fit_with_checkpoints(table, chosen, settings, output, resume=resume, force=force, quiet=quiet)
     _finish(fitted, output, samples=samples, source=votes, force=force)
+    _say_fit(fitted, output, as_json=as_json, quiet=quiet)
+
+
+def _say_fit(fitted: Fit, output: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json(_answer(fitted, output))
-    else:
-        lines = [line for line in fitted.summary().rows() if line[0] != "warning"]  # warned of already
-        say("\n".join(f"{name}: {text}" for name, text in lines), quiet=quiet)
-        say(f"written: {output}", quiet=quiet)
+        return
+    lines = [line for line in fitted.summary().rows() if line[0] != "warning"]  # warned of already
+    say("\n".join(f"{name}: {text}" for name, text in lines), quiet=quiet)
+    say(f"written: {output}", quiet=quiet)
 
 
 def _share_or_name(prevalence: str | None) -> float | str | None:
@@ -156,73 +175,14 @@ def _fit_with_checkpoints(
 ) -> Fit:
     from softgold.models.base import fit
     from softgold.runs import votes_digest
-    from softgold.runs.checkpoint import checkpoint_path, claim_checkpoint, load_checkpoint, save_checkpoint
 
-    path, digest = checkpoint_path(output), votes_digest(table)
-    if resume and not path.is_file():
-        raise UsageError(f"there is no checkpoint {path} to resume from; fit without --resume")
-    begin = load_checkpoint(path, model, settings, digest) if resume else None
-    claim_checkpoint(path, model, settings, digest, force=force)
-    keeper = _Keeper(lambda state: save_checkpoint(path, state, model, settings, digest))
     arguments: dict[str, Any] = {name: getattr(settings, name) for name in model.options}
-    try:
-        with _progress_bar(quiet=quiet) as show:
 
-            def on_progress(progress: Progress) -> None:
-                show(progress)
-                keeper.see(progress)
+    def work(on_progress: OnProgress, begin: FitState | None) -> Fit:
+        return fit(table, model=model.name, **arguments, on_progress=on_progress, resume=begin)
 
-            return fit(table, model=model.name, **arguments, on_progress=on_progress, resume=begin)
-    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, or a request to end; the bar is gone, and hides nothing
-        if keeper.keep():
-            say(f"checkpoint: {path}\ngo on with the same command and --resume")
-        raise
-
-
-@contextmanager
-def _progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Give a function that shows a stage, its steps and the bound; on a terminal only, and not when quiet."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda progress: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[bound]}"), TimeElapsedColumn())
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None, bound="")
-
-        def show(progress: Progress) -> None:
-            bound = f"ELBO {progress.elbo:,.1f}" if progress.elbo == progress.elbo else ""
-            what = "sweep" if progress.stage == "coordinate" else "step"
-            bar.update(task, description=f"{progress.stage}, {what} {progress.step}", bound=bound)
-
-        yield show
-
-
-class _Keeper:
-    """Takes the state of a fit every few seconds, and stores it; the first is stored only if the fit is interrupted."""
-
-    def __init__(self, store: Callable[[FitState], None]) -> None:
-        self._store = store
-        self._state: FitState | None = None
-        self._taken = time.monotonic()
-
-    def see(self, progress: Progress) -> None:
-        if self._state is None:
-            self._state = progress.snapshot()
-        elif time.monotonic() - self._taken > CHECKPOINT_SECONDS:
-            self._state = progress.snapshot()
-            self._taken = time.monotonic()
-            self._store(self._state)
-
-    def keep(self) -> bool:
-        """Store the latest state, and say whether there was one."""
-        if self._state is None:
-            return False
-        self._store(self._state)
-        return True
+    flags = {"resume": resume, "force": force, "quiet": quiet}
+    return with_checkpoints(work, model, settings, output, votes_digest(table), **flags)
 
 
 def _finish(fitted: Fit, output: Path, *, samples: int | None, source: str, force: bool) -> None:

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgold.cli.common import progress, say
-from softgold.errors import UsageError
+from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from softgold.models.base import Fit, Model
     from softgold.tables.study import StudyVotes
-
-__all__ = ["fit_study", "study_lines"]
 
 
 def fit_study(
@@ -36,6 +34,11 @@ def fit_study(
         raise UsageError("--resume goes on with one question; fits of several questions begin anew")
     if study.kind == "single":
         raise UsageError("one question is no study")
+    for name, votes in study.votes.items():
+        if votes.n_items == 1:
+            raise InputError(
+                f"the question {name!r} has one item, which teaches nothing: leave it out, or check --task-col"
+            )
     noun = "classes" if study.kind == "classes" else "questions"
     say(f"{len(study.votes)} {noun}: {', '.join(list(study.votes)[:12])}", quiet=flags["quiet"])
     options = {name: getattr(settings, name) for name in model.options}

@@ -19,23 +19,18 @@ from softgold.cli.common import (
     Quiet,
     VoteColumn,
     print_json,
+    print_table,
     say,
-    write_or_print,
 )
 from softgold.errors import UsageError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from softgold.readers import Export
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("import")(import_command)
-
-
-def import_command(
+def command(
     export: Annotated[str, typer.Argument(metavar="EXPORT", help="File, folder or archive of an export; - for stdin.")],
     output: OptionalOutput = None,
     format: Format = None,
@@ -95,19 +90,23 @@ def import_command(
 
 def _write(read: Export, output: Path | None, gold_out: Path | None, names_out: Path | None, *, force: bool) -> None:
     """Write what was asked for; an export of gold labels alone gives no votes."""
-    from softgold.output import write_table
+    from softgold.output import write_tables
     from softgold.readers.export_source import no_votes
 
     if gold_out is not None and not read.gold:
         raise UsageError(f"{read.name} has no gold labels, so --gold-out has nothing to write: {read.summary()}")
-    if read.n_answers:
-        write_or_print(read.frame(), output, force=force)
-    elif gold_out is None:
+    if not read.n_answers and gold_out is None:
         raise no_votes(read)
+    tables: list[tuple[Path, pd.DataFrame]] = []
+    if output is not None and read.n_answers:
+        tables.append((output, read.frame()))
     if gold_out is not None:
-        write_table(read.gold_frame(), gold_out, force=force)
+        tables.append((gold_out, read.gold_frame()))
     if names_out is not None:
-        write_table(read.names_frame(), names_out, force=force)
+        tables.append((names_out, read.names_frame()))
+    write_tables(tables, force=force)
+    if output is None and read.n_answers:
+        print_table(read.frame())
 
 
 def _answer(read: Export) -> dict[str, Any]:

@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softgold.cli.common import AsJson, Force, OptionalOutput, Quiet, Seed, print_json, say, write_or_print
+from softgold.cli.common import AsJson, Force, OptionalOutput, Quiet, Seed, print_json, print_table, say, write_or_print
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from softgold.models.base import Fit
     from softgold.planning import Crew, Forecast
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("next")(next_votes)
-
-
-def next_votes(
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     budget: Annotated[int | None, typer.Option("--budget", metavar="N", help="Votes to buy.")] = None,
     output: OptionalOutput = None,
@@ -79,18 +72,20 @@ def next_votes(
 
 def _fit(path: Path, task: str | None) -> Fit:
     """Return the fit of a run, or of one question of a run with several."""
+    from softgold.output import reading
     from softgold.readers.base import shorten
     from softgold.runs import is_study, open_run, open_study
 
-    if not is_study(path):
-        if task is not None:
-            raise UsageError(f"{path} has one question; leave out --task")
-        return open_run(path).fit
-    runs = open_study(path).tasks
-    if task is None or task not in runs:
-        names = ", ".join(shorten(name) for name in list(runs)[:12])
-        raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
-    return runs[task].fit
+    with reading(path):
+        if not is_study(path):
+            if task is not None:
+                raise UsageError(f"{path} has one question; leave out --task")
+            return open_run(path).fit
+        runs = open_study(path).tasks
+        if task is None or task not in runs:
+            names = ", ".join(shorten(name) for name in list(runs)[:12])
+            raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
+        return runs[task].fit
 
 
 def _crew(source: str, fit: Fit, explore: float, quiet: bool) -> Crew:
@@ -146,14 +141,14 @@ def _forecast(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from softgold.output import write_table
+    from softgold.output import write_tables
     from softgold.planning import forecast
 
     found = forecast(fit, target_error=target_error, annotators=crew, seed=seed)
-    if output is not None or not as_json:
-        write_or_print(found.to_frame(), output, force=force)
-    if ambiguous is not None:
-        write_table(found.ambiguous.to_frame(), ambiguous, force=force)
+    tables = [(output, found.to_frame()), (ambiguous, found.ambiguous.to_frame())]
+    write_tables([(path, table) for path, table in tables if path is not None], force=force)
+    if output is None and not as_json:
+        print_table(found.to_frame())
     say(str(found), quiet=quiet)
     if budget is not None:
         say(_at_budget(found, budget), quiet=quiet)

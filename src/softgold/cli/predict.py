@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softgold.cli.common import (
-    Force,
-    OptionalOutput,
-    Quiet,
-    Votes,
-    say,
-    write_or_print,
-)
+from softgold.cli.common import Force, OptionalOutput, Quiet, Votes, say, write_or_print
 from softgold.cli.reading import ReadingOptions, study_frame, with_reading_options
 from softgold.errors import InputError
 
@@ -24,15 +17,9 @@ if TYPE_CHECKING:
     from softgold.tables.study import StudyVotes
     from softgold.tables.votes import VoteTable
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("predict")(with_reading_options(predict))
-
-
-def predict(
+@with_reading_options
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     votes: Votes,
     output: OptionalOutput = None,
@@ -50,9 +37,9 @@ def predict(
 
     if output is not None:
         check_target(output, force=force)
-    posteriors = _posteriors(run)
+    posteriors, kind = _posteriors(run)
     study = reading.read_study(votes, quiet=quiet)
-    tables = _matched(study, posteriors, run)
+    tables = _matched(study, posteriors, kind, run)
     labels = {name: posteriors[name].predict(table) for name, table in tables.items()}
     write_or_print(study_frame(labels, study.kind), output, force=force)
     for name, table in tables.items():
@@ -61,19 +48,21 @@ def predict(
         say(f"{name}: {told}" if name else told, quiet=quiet)
 
 
-def _posteriors(run: Path) -> dict[str, Posterior]:
+def _posteriors(run: Path) -> tuple[dict[str, Posterior], str]:
+    """Return the posterior of each question of the run, and whether it has one, several, or classes."""
+    from softgold.output import reading as reading_run
     from softgold.runs import is_study, open_run, open_study
 
-    if not is_study(run):
-        return {"": open_run(run).fit.posterior}
-    return {name: task.fit.posterior for name, task in open_study(run).tasks.items()}
+    with reading_run(run):
+        if not is_study(run):
+            return {"": open_run(run).fit.posterior}, "single"
+        study = open_study(run)
+        return {name: task.fit.posterior for name, task in study.tasks.items()}, study.kind
 
 
-def _matched(study: StudyVotes, posteriors: dict[str, Posterior], run: Path) -> dict[str, VoteTable]:
+def _matched(study: StudyVotes, posteriors: dict[str, Posterior], kind: str, run: Path) -> dict[str, VoteTable]:
     """Return the votes on each question of the run; those on others are an error."""
     import numpy as np
-
-    from softgold.runs import open_study
 
     unknown = [name for name in study.votes if name not in posteriors]
     if unknown:
@@ -81,7 +70,7 @@ def _matched(study: StudyVotes, posteriors: dict[str, Posterior], run: Path) -> 
         given = f"are on {unknown[0]!r}" if unknown[0] else "have no task; name the column with --task-col"
         raise InputError(f"{run} has {known}; the votes {given}")
     tables = dict(study.votes)
-    if study.kind == "classes" or ("" not in posteriors and open_study(run).kind == "classes"):
+    if "classes" in (study.kind, kind):
         first = next(iter(tables.values()))
         nothing = np.zeros(first.n_votes, dtype=np.int8)
         # A class that nobody chose here has votes too: all against it.

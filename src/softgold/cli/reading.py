@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from softgold.tables.soft_labels import SoftLabels
     from softgold.tables.study import StudyVotes
 
-__all__ = ["ReadingOptions", "study_frame", "with_reading_options"]
-
 
 @dataclass(frozen=True)
 class ReadingOptions:

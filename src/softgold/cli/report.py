@@ -10,15 +10,8 @@ import typer
 from softgold.cli.common import Force, Quiet, say
 from softgold.errors import InputError
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
-def report(
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or what convergence wrote.")],
     output: Annotated[
         Path | None,
@@ -35,7 +28,9 @@ def report(
     from softgold.output import check_target
 
     if not run.is_dir():
-        raise InputError(f"there is no run {run}; 'softgold fit' makes one")
+        from softgold.readers.base import web_address
+
+        raise InputError(f"there is no run {web_address(run) or run}; 'softgold fit' makes one")
     check_target(output or run / "report.html", force=force)
     from softgold.report import write_report
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,15 +15,8 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sample-experts")(sample_experts)
-
-
-def sample_experts(
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, or a file with soft labels.")],
     output: Output,
     budget: Annotated[int, typer.Option(min=1, help="Number of items that each expert can label.")] = 400,
@@ -53,17 +48,18 @@ def sample_experts(
     """Draw items for expert review.
 
     Writes a sheet (CSV, or Excel as .xlsx) with the items in random order, without soft labels, of which every expert
-    fills a copy with yes, no or unsure; and a key for `softgold calibrate --key`, which the experts must not see.
+    fills a copy with yes, no or unsure (with several classes: the class or unsure); and a key for `softgold calibrate
+    --key`, which the experts must not see.
     """
     from softgold.experts.expectation import expect
     from softgold.experts.sampling import sample_for_experts
     from softgold.experts.sheets import read_context, write_sheet
-    from softgold.output import atomic_files, check_target, excel_safe, write_table
+    from softgold.output import atomic_files, check_target, excel_safe, reading, write_table
     from softgold.readers import read_soft_labels
-    from softgold.runs import is_study
+    from softgold.runs import is_study, soft_labels_path
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
-    if key.resolve() == output.resolve():
+    if os.path.realpath(key) == os.path.realpath(output):
         raise UsageError("--key and --output must be two files: the experts must not see the key")
     for target in (output, key):
         check_target(target, force=force)
@@ -73,7 +69,8 @@ def sample_experts(
         flags = {"for_excel": for_excel, "force": force, "quiet": quiet}
         _sample_study(run, output, key, budget, scheme, seed=seed, context=context, **flags)
         return
-    soft_labels = read_soft_labels(run / "soft_labels.csv" if run.is_dir() else run)
+    with reading(run) if run.is_dir() else nullcontext():
+        soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run)
     if items is not None:
         soft_labels = _only(soft_labels, items, item_col)
     shown = None if context is None else read_context(context, item=item_col)
@@ -121,22 +118,25 @@ def _sample_study(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Draw the same number of items of every question into one sheet with a column `task`."""
+    """Draw the same number of items of every question into one sheet with a column `task`, or items for their class."""
     import pandas as pd
 
     from softgold.cli.studies import sample_study
-    from softgold.experts.sheets import make_sheet, read_context, write_sheet
+    from softgold.experts.sheets import CHOICES, make_sheet, read_context, write_sheet
     from softgold.output import atomic_files, excel_safe, write_table
     from softgold.runs import open_study
 
     study = open_study(run)
-    if study.kind == "classes":
-        raise UsageError("a run with several classes needs no sheet per class: sample from the run of one of them")
+    with_classes = study.kind == "classes"
+    choices = (*study.tasks, "unsure") if with_classes else CHOICES
     drawn, key_table = sample_study(study, budget, scheme=scheme, seed=seed)
     sheet = make_sheet(pd.Index(drawn["item"]), None if context is None else read_context(context))
-    sheet.insert(0, "task", drawn["task"].to_numpy())
+    if not with_classes:
+        sheet.insert(0, "task", drawn["task"].to_numpy())
     with atomic_files([key, output], force=force) as (key_file, sheet_file):
         write_table(key_table, key_file)
-        write_sheet(excel_safe(sheet) if for_excel else sheet, sheet_file)
-    say(f"{len(sheet):,} items of {len(study.tasks)} questions for the experts: {output}", quiet=quiet)
+        write_sheet(excel_safe(sheet) if for_excel else sheet, sheet_file, choices=choices)
+    of = "" if with_classes else f" of {len(study.tasks)} questions"
+    say(f"{len(sheet):,} items{of} for the experts: {output}", quiet=quiet)
+    say(f"an answer is {', '.join(choices[:-1])} or {choices[-1]}", quiet=quiet)
     say(f"the key, not for the experts: {key}", quiet=quiet)

@@ -1,4 +1,4 @@
-"""Ctrl-C and requests to end, wherever they arrive."""
+"""Ctrl-C and SIGTERM, whenever they arrive."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-__all__ = ["interruptible"]
 
 # Long enough for the code to leave the callback in which Ctrl-C got lost.
 PAUSE = 0.01
@@ -61,7 +59,7 @@ def _unraisable(event: Any) -> None:
 
 
 def _end_quietly() -> None:
-    """While Python ends, when all is done, let Ctrl-C print no traceback."""
+    """Ignore Ctrl-C while Python exits, so that it prints no traceback."""
     atexit.unregister(_ignore_interrupts)
     atexit.register(_ignore_interrupts)
 

@@ -14,19 +14,12 @@ from softgold.errors import UsageError
 if TYPE_CHECKING:
     from softgold.simulation import Simulation
 
-__all__ = ["register"]
-
 MARKER = "simulation.json"
 
 IssueChoice = Literal["off_topic", "near_duplicates", "label_errors"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("simulate")(simulate)
-
-
-def simulate(
+def command(
     context: typer.Context,
     output: Output,
     preset: Annotated[

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed or full: what was written to disk is not lost for want of someone to tell."""
+"""Standard streams that may be closed or full: a command succeeds if its files were written."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any, TextIO
 
 from softgold.errors import OutputError
 
-__all__ = ["StandardOutputError", "discard", "steady_streams"]
-
 
 class StandardOutputError(OutputError):
     """The answer could not be printed on standard output."""
 
 
 class _Forgiving:
-    """Standard error, which takes every text: with nobody to read it, work goes on."""
+    """Standard error that never fails: if nobody reads it, work goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -42,12 +40,12 @@ class _Forgiving:
 
 @contextmanager
 def steady_streams() -> Iterator[None]:
-    """Open closed standard streams to nowhere, so that no file takes their number; let standard error never fail."""
+    """Open closed standard streams on the null device: no file may get their number. Standard error never fails."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            # The lowest free number is the one that is closed. Writing to what is open for reading is noticed.
+            # The lowest free number is the one that is closed. Writing to one that is open for reading is noticed.
             os.open(os.devnull, os.O_RDONLY)
     previous = sys.stdin, sys.stdout, sys.stderr
     sys.stdin = previous[0] or _opened(0, "r")
@@ -65,7 +63,7 @@ def _opened(descriptor: int, mode: str) -> Any:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what a stream still holds nowhere: Python flushes once more at exit, which must not fail then."""
+    """Redirect a stream to the null device: Python flushes it once more at exit, which must not fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from softgold.runs import Study
     from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["calibrate_study", "evaluate_class_run", "merged_soft_labels", "read_class_scores", "sample_study"]
-
 
 def calibrate_study(
     study: Study,
@@ -30,22 +29,32 @@ def calibrate_study(
     **options: Any,
 ) -> dict[str, Calibration]:
     """Calibrate every question or class that experts answered, each with its own threshold."""
+    from softgold.evaluation.words import list_names
     from softgold.experts import calibrate, read_key
-    from softgold.experts.studies import answers_by_task, split_by_task
+    from softgold.experts.studies import answers_by_task, check_class_key, split_by_task
 
-    items = {name: run.soft_labels.item_ids for name, run in study.tasks.items()}
+    with study.reading():
+        items = {name: run.soft_labels.item_ids for name, run in study.tasks.items()}
     panels = answers_by_task(list(experts), items, study.kind, **columns)
-    keys = {} if key is None else split_by_task(key)
+    keys = {name: read_key(part) for name, part in ({} if key is None else split_by_task(key)).items()}
+    if key is not None and study.kind == "classes":
+        check_class_key(next(iter(keys.values())), study.class_labels)
+    lacking = [name for name in panels if keys and name not in keys and "" not in keys]
+    if lacking:
+        raise InputError(f"{key} has no items of {lacking[0]!r}, which experts answered")
     results = {}
+    said: dict[tuple[str, type[Warning]], list[str]] = {}
     with progress("calibrating", len(panels), quiet=quiet) as advance:
         for name, panel in panels.items():
-            sample = None if key is None else read_key(keys[name] if name in keys else keys[""])
+            sample = keys.get(name, keys.get(""))
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", SoftgoldWarning)
                 results[name] = calibrate(study.tasks[name].soft_labels, panel, sample=sample, **options)
             for warning in caught:
-                warnings.warn(f"{name}: {warning.message}", warning.category, stacklevel=2)
+                said.setdefault((str(warning.message), warning.category), []).append(name)
             advance(1)
+    for (text, category), names in said.items():
+        warnings.warn(f"{list_names(names)}: {text}", category, stacklevel=2)
     left = [name for name in study.tasks if name not in results]
     if left:
         say(f"no answers of experts on {', '.join(left[:8])}: labels there are not calibrated", quiet=quiet)
@@ -53,12 +62,23 @@ def calibrate_study(
 
 
 def sample_study(study: Study, budget: int, **options: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Draw items of every question; return the items for the sheet (`task, item`) and the key, with a column `task`."""
-    from softgold.experts import sample_for_experts
+    """Draw items of every question, or of all classes together.
+
+    Returns:
+        The items for the sheet, `task, item`, or `item` with several classes; and the key, with the same columns first.
+    """
+    from softgold.experts import sample_classes, sample_for_experts
     from softgold.runs.study import with_task
 
+    if study.kind == "classes":
+        if options.pop("scheme") == "paper":
+            raise UsageError("--scheme paper asks one question with two classes; leave it out with several classes")
+        sample = sample_classes(study.class_labels, budget, **options)
+        return sample.sheet()[["item"]], sample.key()
     each = max(1, budget // len(study.tasks))
-    samples = {name: sample_for_experts(run.soft_labels, each, **options) for name, run in study.tasks.items()}
+    with study.reading():
+        labels = {name: run.soft_labels for name, run in study.tasks.items()}
+    samples = {name: sample_for_experts(table, each, **options) for name, table in labels.items()}
     sheet = with_task({name: sample.sheet()[["item"]] for name, sample in samples.items()})
     return sheet, with_task({name: sample.key() for name, sample in samples.items()})
 
@@ -96,19 +116,47 @@ def merged_soft_labels(study: Study, scored: pd.Index[str], *, quiet: bool) -> t
     return whole, pd.Series(tasks, index=ids, name="task")
 
 
+def read_group_column(
+    group: str | None, items: Path | None, folders: list[Path | None], tables: list[Path | None], item: str | None
+) -> pd.Series | None:
+    """Read the groups from the table of items, or else from the first table that has the column."""
+    from softgold.evaluation import read_groups
+    from softgold.readers.sources import open_source
+
+    if group is None:
+        return None
+    if items is not None:
+        return read_groups(items, group, item=item)
+    candidates = [*items_files(folders), *(path for path in tables if path is not None and path.is_file())]
+    for path in candidates:
+        if group in open_source(path).columns:
+            return read_groups(path, group, item=item)
+    looked = ", ".join(str(path) for path in candidates) or "the run"
+    raise InputError(f"there is no column {group!r} in {looked}; give --items FILE with item and {group}")
+
+
+def items_files(folders: list[Path | None]) -> list[Path]:
+    """Return items.csv of those folders that have it."""
+    return [folder / "items.csv" for folder in folders if folder is not None and (folder / "items.csv").is_file()]
+
+
 def evaluate_class_run(run: Path, scores: Path, output: Path, *, force: bool, quiet: bool, **options: Any) -> Any:
     """Judge models with a probability per class against a run with several classes, write and return the result."""
     from softgold.evaluation import evaluate_classes
-    from softgold.output import check_target
+    from softgold.output import RUN_MARKER, check_target, reading, stamps
     from softgold.runs import open_study, write_result
     from softgold.runs.results import RESULTS
 
-    study = open_study(run)
-    for name in RESULTS["class_evaluation"].files:
+    kind = RESULTS["class_evaluation"]
+    for name in kind.files:
         check_target(output / name, force=force)
+    with reading(run):
+        study = open_study(run)
+        table, began = study.soft_labels_frame(), stamps(run, (RUN_MARKER, *kind.made_from))
     models = read_class_scores(scores, tuple(study.tasks))
-    result = evaluate_classes(study.soft_labels_frame(), models, **options)
-    written = write_result(result, output, inputs=[scores], force=force)
+    result = evaluate_classes(table, models, **options)
+    same = os.path.realpath(output) == os.path.realpath(run)
+    written = write_result(result, output, inputs=[scores], force=force, began=began if same else None)
     for (model, title), rows in result.overall.groupby(["model", "title"], sort=False):
         row = rows.iloc[0]
         say(f"{model}: {title} {row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})", quiet=quiet)

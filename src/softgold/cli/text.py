@@ -1,10 +1,8 @@
-"""Text for a terminal: names from data can neither steer it nor flood it."""
+"""Text for a terminal: control characters are escaped, long lines shortened."""
 
 from __future__ import annotations
 
 import re
-
-__all__ = ["LONGEST_LINE", "one_line", "printable"]
 
 LONGEST_LINE = 1000
 KEPT_END = 250
@@ -17,7 +15,7 @@ STEERING = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every character escaped that could steer a terminal; line ends and tabs stay.
+    r"""Return the text with the characters escaped that could control a terminal; line ends and tabs stay.
 
     >>> printable("\x1b[31mred\u202e")
     '\\u001b[31mred\\u202e'

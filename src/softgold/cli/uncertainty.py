@@ -13,19 +13,12 @@ from softgold.cli.common import AsJson, Force, Output, Quiet, Seed, print_json, 
 if TYPE_CHECKING:
     from softgold.imaging.segmentation import CaseFile, SegmentationStudy, StudySettings
 
-__all__ = ["MARKER", "register"]
-
 MARKER = "uncertainty.json"
 
 RolesChoice = Literal["bayesian", "ambiguity"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("uncertainty")(uncertainty)
-
-
-def uncertainty(
+def command(
     folder: Annotated[
         Path,
         typer.Argument(
@@ -48,7 +41,7 @@ def uncertainty(
     patch_size: Annotated[int, typer.Option(min=1, help="Length of the patch along each axis.")] = 10,
     n_bins: Annotated[int, typer.Option("--bins", min=1, help="Bins of the calibration error.")] = 20,
     platt: Annotated[
-        Literal["pooled", "legacy"], typer.Option(help="One calibration of all pixels, or the mean of one an image.")
+        Literal["pooled", "legacy"], typer.Option(help="One calibration of all pixels, or the mean of one per image.")
     ] = "pooled",
     maps: Annotated[bool, typer.Option("--maps", help="Write the uncertainty maps of each case too.")] = False,
     seed: Seed = 0,
@@ -95,7 +88,6 @@ def _write_maps(file: CaseFile, settings: StudySettings, path: Path) -> None:
     entropies = CaseMaps.of(file.load(), settings.roles).entropies
     np.savez_compressed(
         path,
-        allow_pickle=False,
         predictive_entropy=entropies.predictive_entropy.astype(np.float32),
         expected_entropy=entropies.expected_entropy.astype(np.float32),
         mutual_information=entropies.mutual_information.astype(np.float32),

@@ -23,15 +23,8 @@ from softgold.cli.common import (
 if TYPE_CHECKING:
     from softgold.models.base import Progress
 
-__all__ = ["register"]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("update")(update)
-
-
-def update(
+def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory of 'softgold fit'.")],
     votes: Votes,
     item_col: ItemColumn = None,

@@ -19,8 +19,6 @@ from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["Aligned", "ByItem", "Missing", "TaskData", "align"]
-
 FloatArray = NDArray[np.float64]
 Missing = Literal["error", "drop"]
 ByItem = pd.Series | Mapping[str, str] | None

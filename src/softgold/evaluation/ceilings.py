@@ -13,8 +13,6 @@ from softgold.evaluation.metrics import MetricSpec
 from softgold.evaluation.result import Notice
 from softgold.metrics import Ranking, brier_score, log_loss
 
-__all__ = ["Reference", "positive_mass_notices", "references"]
-
 FloatArray = NDArray[np.float64]
 
 # A unanimous item with at least this many votes is clear.
@@ -25,11 +23,11 @@ MUCH = 0.1
 
 @dataclass(frozen=True)
 class Reference:
-    """Two ends to read a soft metric by; NaN where there is none.
+    """The scale of a soft metric; NaN where there is none.
 
     Attributes:
         chance: What scores without information get: a random ranking, or for losses the best constant prediction.
-        ceiling: What the soft labels score against themselves, which no ranking and no prediction betters.
+        ceiling: What the soft labels score against themselves, the best possible value.
     """
 
     chance: float = nan

@@ -20,8 +20,6 @@ from softgold.metrics.bootstrap.plans import ItemPlan
 from softgold.metrics.intervals import percentile_interval
 from softgold.readers.base import shorten
 
-__all__ = ["evaluate_classes"]
-
 FloatArray = NDArray[np.float64]
 
 PREFIX = "p_"
@@ -70,7 +68,7 @@ def evaluate_classes(
         n_bootstrap: Resamples of the items or groups.
         level: Mass of the intervals.
         seed: Seed of everything random.
-        workers: Threads; the result does not depend on their number.
+        workers: Most processes at a time; the result does not depend on their number.
         on_progress: Called with the share of the work that is done, from any thread.
 
     Returns:

@@ -12,8 +12,6 @@ from softgold.evaluation.measures import Measured, ranks
 from softgold.evaluation.result import Lead, RankComparison, Swap
 from softgold.metrics import r_squared
 
-__all__ = ["compare_ranks"]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -58,7 +56,8 @@ def _compare(
     return RankComparison(
         ordinary=ordinary.spec.name,
         soft=soft.spec.name,
-        r_squared=r_squared(ordinary.value[defined], soft.value[defined]),
+        # A line through two points fits them always.
+        r_squared=r_squared(ordinary.value[defined], soft.value[defined]) if defined.sum() >= 3 else nan,
         best_ordinary=_lead(before, won_before, models, needed),
         best_soft=_lead(after, won_after, models, needed),
         moved=tuple(models[a] for a in np.flatnonzero(defined & (before != after))),

@@ -15,16 +15,6 @@ from softgold.readers import TableLike, read_items
 from softgold.readers.base import shorten
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = [
-    "SOFT_COLUMNS",
-    "GivenLabels",
-    "HardLabels",
-    "hard_labels",
-    "read_groups",
-    "read_tasks",
-    "soft_values",
-]
-
 FloatArray = NDArray[np.float64]
 GivenLabels = ReleasedLabels | pd.DataFrame | pd.Series | ArrayLike | None
 SOFT_COLUMNS = ("p", "p_calibrated", "expected_vote", "mean_vote")

@@ -19,18 +19,6 @@ from softgold.metrics.bootstrap.plans import ItemPlan
 from softgold.metrics.bootstrap.result import TIE_TOLERANCE, BootstrapResult
 from softgold.metrics.intervals import percentile_interval
 
-__all__ = [
-    "STABILITY_COLUMNS",
-    "Measured",
-    "beat_matrix",
-    "mean_over_tasks",
-    "measure",
-    "metric_table",
-    "ranks",
-    "vote_stability",
-    "why_no_stability",
-]
-
 FloatArray = NDArray[np.float64]
 
 STABILITY_METRICS = {"soft_auroc": "AUROC", "soft_average_precision": "AP"}

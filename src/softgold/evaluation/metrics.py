@@ -9,8 +9,6 @@ from typing import Literal, get_args
 from softgold.checks import check_choice, check_positive_int
 from softgold.errors import UsageError
 
-__all__ = ["LENGTHS", "METRICS", "MetricName", "MetricSpec", "metric_specs"]
-
 MetricName = Literal[
     "auroc",
     "ap",

@@ -10,25 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = [
-    "Average",
-    "ClassEvaluation",
-    "Evaluation",
-    "EvaluationSettings",
-    "Lead",
-    "Notice",
-    "NoticeKind",
-    "RankComparison",
-    "Swap",
-    "TaskEvaluation",
-]
-
 NoticeKind = Literal["items", "labels", "scores", "stability", "positive mass"]
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that the reader should know.
+    """A note for the reader.
 
     Attributes:
         kind: What it is about: items that were left out, hard labels, scores, the stability of the ranking, or clear
@@ -91,7 +78,8 @@ class RankComparison:
     Attributes:
         ordinary: Name of the metric against hard labels.
         soft: Name of the metric against soft labels.
-        r_squared: Squared correlation of both over the models; NaN with fewer than two different values.
+        r_squared: Squared correlation of both over the models; NaN with fewer than three models, or where a metric is
+            the same for all.
         best_ordinary: Who is first by the ordinary metric.
         best_soft: Who is first by the soft metric.
         moved: Models whose rank differs.
@@ -205,7 +193,7 @@ class Evaluation:
         settings: How it was made.
         tasks: One evaluation per task.
         average: The mean over tasks; None for a single one.
-        notices: What the reader should know.
+        notices: Notes for the reader.
     """
 
     models: tuple[str, ...]

@@ -40,8 +40,6 @@ from softgold.readers import TableLike, read_scores, read_soft_labels
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["OnProgress", "Plan", "evaluate", "judge"]
-
 OnProgress = Callable[[float], None]
 
 
@@ -94,7 +92,7 @@ def evaluate(
         n_vote_bootstrap: Resamples of the votes; 0 leaves out the stability of the ranking.
         level: Mass of the intervals.
         seed: Seed of everything random.
-        workers: Threads; the result does not depend on their number.
+        workers: Most processes at a time; the result does not depend on their number.
         on_progress: Called with the share of the work that is done, from any thread.
 
     Returns:
@@ -145,7 +143,7 @@ class Plan:
 
 
 class _Progress:
-    """Counts resamples of all tasks and threads, and tells the share that is done."""
+    """Counts resamples of all tasks, and tells the share that is done."""
 
     def __init__(self, total: int, tell: OnProgress) -> None:
         self._total, self._tell, self._done, self._lock = total, tell, 0, Lock()

@@ -7,17 +7,6 @@ from collections.abc import Sequence
 
 from softgold.evaluation.result import Evaluation, Lead, Notice, RankComparison, Swap
 
-__all__ = [
-    "at_least_words",
-    "both_leads",
-    "lead_words",
-    "list_names",
-    "notice_words",
-    "place_names",
-    "r_squared_words",
-    "swap_words",
-]
-
 MOST_NAMES = 4
 
 
@@ -107,7 +96,7 @@ def _swap(swap: Swap, ordinary: str, soft: str) -> str:
 
 
 def r_squared_words(found: RankComparison) -> str:
-    """Return R² with three digits; empty where it is undefined."""
+    """Return R² with three digits; empty where it is undefined, as with two models or one."""
     return "" if math.isnan(found.r_squared) else f"R² = {found.r_squared:.3f}"
 
 

@@ -12,7 +12,7 @@ from softgold.experts.panel import ExpertPanel
 from softgold.experts.quality import Comparison, ErrorRates, LabelQuality, Rate
 from softgold.experts.result import Calibration, CalibrationSettings, DetectorChecks, ReleasedLabels
 from softgold.experts.rules import RULES, ThresholdRule
-from softgold.experts.sampling import ExpertSample, read_key, sample_for_experts
+from softgold.experts.sampling import ExpertSample, read_key, sample_classes, sample_for_experts
 from softgold.experts.soft_map import IsotonicMap, MapLosses, SoftMapFit, fit_soft_map
 from softgold.experts.thresholds import changepoint_bins, largest_jump_bins, onset_bins
 
@@ -48,5 +48,6 @@ __all__ = [
     "onset_bins",
     "read_answers",
     "read_key",
+    "sample_classes",
     "sample_for_experts",
 ]

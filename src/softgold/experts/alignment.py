@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,18 +11,16 @@ import pandas as pd
 from softgold.checks import FloatArray
 from softgold.errors import InputError, UsageError
 from softgold.experts.bins import BinTable, IntArray, Scheme, assign_bins
-from softgold.experts.evidence import Evidence
+from softgold.experts.evidence import Design, Evidence
 from softgold.experts.panel import NO_LABEL, ExpertPanel
 from softgold.experts.rules import ThresholdRule
-from softgold.experts.sampling import MOST_STRATA, ExpertSample
+from softgold.experts.sampling import CLASSES, MOST_STRATA, ExpertSample
 from softgold.tables.ids import compare_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["AlignedExperts", "align_experts", "detector_scores"]
-
 # A key is written and read back as text, so its soft labels are equal to the last digits.
-_SAME_P = 1e-9
+SAME_P = 1e-9
 # Bins that the caller did not ask for hold this many labels on average.
 LABELS_PER_BIN = 10
 
@@ -45,6 +43,11 @@ class AlignedExperts:
     n_unsure: dict[str, int]
     unknown: tuple[str, ...]
 
+    @property
+    def n_groups(self) -> int:
+        """Number of groups among the labelled items; 0 without groups."""
+        return 0 if self.evidence.groups is None else int(self.evidence.groups.max(initial=-1)) + 1
+
 
 def align_experts(
     soft_labels: SoftLabels,
@@ -59,7 +62,8 @@ def align_experts(
     """Match the experts' items with the soft labels, and put them into bins.
 
     With a `sample`, bins are those of its key. Without, they are cut over all soft labels: `bins` of them, by default
-    one for every 10 labels and at most 20; the rule `paper` has 20 rank bins.
+    one for every 10 labels and at most 20; the rule `paper` has 20 rank bins. A sample of a run with several classes
+    has strata of the largest p, which give the weights; bins of a class are cut over its own soft labels.
     """
     item_ids = soft_labels.item_ids.astype("str")
     if not item_ids.is_unique:
@@ -79,7 +83,28 @@ def align_experts(
     else:
         at = sample.item_ids.get_indexer(panel.item_ids)
         evidence = Evidence(soft_labels.p[position], sample.bin[at], sample.bins)
+        if sample.bins.scheme == CLASSES:
+            index, table = _cut_bins(soft_labels.p, rule, bins, scheme, len(panel.item_ids))
+            strata = Design(sample.bin[at], sample.bins.n_items)
+            evidence = Evidence(soft_labels.p[position], index[position], table, strata)
     return AlignedExperts(panel, position, evidence, n_unsure, unknown)
+
+
+def with_groups(aligned: AlignedExperts, groups: pd.Series) -> AlignedExperts:
+    """Give the labelled items their groups; each must have one, and there must be two groups or more."""
+    items = aligned.panel.item_ids.astype("str")
+    by_item = pd.Series(groups.to_numpy(), index=groups.index.astype("str"))
+    names = by_item[~by_item.index.duplicated()].reindex(items)
+    if names.isna().any():
+        first, count = items[int(np.argmax(names.isna()))], int(names.isna().sum())
+        raise InputError(
+            f"{count} of {len(items)} labelled items have no group ({groups.name or 'group'}), such as {first!r}; "
+            "give every item one"
+        )
+    codes, found = pd.factorize(names)
+    if len(found) == 1:
+        raise InputError(f"all {len(items)} labelled items belong to one group, {str(found[0])!r}: nothing to redraw")
+    return replace(aligned, evidence=replace(aligned.evidence, groups=codes.astype(np.intp)))
 
 
 def detector_scores(scores: Scores, item_ids: pd.Index[str], whose: str) -> dict[str, FloatArray]:
@@ -136,7 +161,9 @@ def _check_key(sample: ExpertSample, soft_labels: SoftLabels, item_ids: pd.Index
             f"the key was not made from these soft labels: its strata hold "
             f"{sample.bins.n_items.sum()} items, and there are {len(item_ids)} soft labels"
         )
-    differs = np.abs(soft_labels.p[at] - sample.p) > _SAME_P
+    if sample.bins.scheme == CLASSES:
+        return  # its p is the largest of all classes, which `check_class_key` compares
+    differs = np.abs(soft_labels.p[at] - sample.p) > SAME_P
     if differs.any():
         first = int(differs.argmax())
         raise InputError(

@@ -18,8 +18,7 @@ from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import MISSING_VOTE, SPELLINGS, code_ids
 from softgold.readers.columns import EXPERT, ITEM, VOTE, find_column, find_optional
 from softgold.readers.sources import TableLike, open_source
-
-__all__ = ["UNSURE_SPELLINGS", "as_panel", "read_answers"]
+from softgold.tables.text import as_text
 
 UNSURE = 2
 UNSURE_SPELLINGS = ("unsure", "not sure", "uncertain", "unclear", "unknown", "don't know", "dont know", "maybe", "?")
@@ -97,7 +96,7 @@ def _without_blank_end(columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
     """Leave out the rows without text at the end, which spreadsheets append."""
     blank = np.ones(len(columns[0]), dtype=np.bool_)
     for column in columns:
-        texts = pd.Series(column.to_pandas()).astype("str").str.strip()
+        texts = as_text(column.to_pandas()).str.strip()
         blank &= (texts.isna() | texts.isin(["", "None", "nan"])).to_numpy(dtype=np.bool_)
     kept = len(blank) - int(np.argmin(blank[::-1])) if not blank.all() else 0
     return [column.slice(0, kept) for column in columns]

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import FloatArray, as_probabilities, check_choice, check_positive_int
 
-__all__ = ["BinTable", "Scheme", "assign_bins", "uncertainty_score"]
-
 IntArray = NDArray[np.intp]
 Scheme = Literal["rank", "width", "neyman"]
 
@@ -64,7 +62,7 @@ def assign_bins(p: ArrayLike, bins: int, *, scheme: Scheme = "rank") -> IntArray
 
 @dataclass(frozen=True, eq=False)
 class BinTable:
-    """What each of K bins holds of the whole data set.
+    """Items of the whole data set in each of K bins.
 
     Attributes:
         scheme: How the bins were cut.

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from softgold.agreement import Agreement, agreement
-from softgold.checks import FloatArray, check_choice, check_in_range, check_positive_int
+from softgold.checks import MOST_RESAMPLES, FloatArray, check_choice, check_in_range, check_positive_int
 from softgold.errors import DataWarning, warn
-from softgold.experts.alignment import AlignedExperts, align_experts
+from softgold.experts.alignment import AlignedExperts, align_experts, with_groups
 from softgold.experts.answers import as_panel
 from softgold.experts.bins import Scheme
 from softgold.experts.cross_validation import fold_masks
@@ -41,8 +41,6 @@ from softgold.tables.experts import ExpertLabels
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["calibrate"]
-
 
 def calibrate(
     soft_labels: SoftLabels | TableLike,
@@ -58,6 +56,7 @@ def calibrate(
     scheme: Scheme = "rank",
     soft_map: MapChoice = "logit",
     scores: Scores | None = None,
+    groups: pd.Series | None = None,
     ignore_unknown: bool = False,
     n_bootstrap: int = 2000,
     level: float = 0.95,
@@ -88,6 +87,8 @@ def calibrate(
         scheme: How they are cut, see `assign_bins`.
         soft_map: Which map gives p_calibrated, see `fit_soft_map`.
         scores: Detectors to judge beside the soft label; every expert-labelled item needs a score.
+        groups: Group of each item, such as the patient of an image, indexed by item. Bootstraps then redraw whole
+            groups of labelled items, since items of one group are not independent. None redraws items.
         ignore_unknown: Leave out items that the soft labels (or the sample) lack, instead of raising.
         n_bootstrap: Number of resamples of every bootstrap that is not enumerated.
         level: Level of all intervals.
@@ -109,7 +110,7 @@ def calibrate(
         >>> round(result.threshold, 2), result.after.positives, result.interval("panel").is_point
         (0.72, 114, True)
     """
-    check_positive_int(n_bootstrap, "n_bootstrap", minimum=2)
+    check_positive_int(n_bootstrap, "n_bootstrap", minimum=2, maximum=MOST_RESAMPLES)
     check_positive_int(seed, "seed", minimum=0)
     check_in_range(level, 0, 1, "level", ends="open")
     check_choice(tie, get_args(Tie), "tie")
@@ -119,9 +120,20 @@ def calibrate(
     aligned = align_experts(
         table, as_panel(experts), chosen, bins=bins, scheme=scheme, sample=sample, ignore_unknown=ignore_unknown
     )
+    if groups is not None:
+        aligned = with_groups(aligned, groups)
     cut = aligned.evidence.bins
     used = cast(Literal["rank", "width", "neyman", "paper"], cut.scheme)
-    settings = CalibrationSettings(tie=tie, n_bootstrap=n_bootstrap, level=level, seed=seed, scheme=used, bins=len(cut))
+    settings = CalibrationSettings(
+        tie=tie,
+        n_bootstrap=n_bootstrap,
+        level=level,
+        seed=seed,
+        scheme=used,
+        bins=len(cut),
+        group_name="" if groups is None else str(groups.name or "group"),
+        n_groups=aligned.n_groups,
+    )
     result = _calibration(table, aligned, chosen, soft_map, scores, settings)
     for notice in result.notices:
         warn(notice.text)
@@ -204,7 +216,7 @@ def _release(soft_labels: SoftLabels, threshold: float, fit: SoftMapFit) -> Rele
 def _qualities(
     released: ReleasedLabels, evidence: Evidence, held_out: FloatArray, majority: LabelArray
 ) -> tuple[LabelQuality, LabelQuality]:
-    """Return what labels are like at 0.5 and at the threshold, judged on the same labels with the same weights."""
+    """Return the quality of labels at 0.5 and at the threshold, judged on the same labels with the same weights."""
     at_half = np.where(np.isnan(held_out), np.nan, evidence.p >= FALLBACK)
     half, chosen = (
         LabelQuality(

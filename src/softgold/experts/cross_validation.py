@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from softgold.checks import FloatArray
 
-__all__ = ["FOLDS", "REPEATS", "fold_masks", "mean_over_folds"]
-
 FOLDS = 5
 REPEATS = 5
 

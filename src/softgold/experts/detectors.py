@@ -17,8 +17,7 @@ from softgold.experts.panel import NO_LABEL, ExpertPanel, LabelArray, Tie
 from softgold.experts.resampling import PanelAndItems
 from softgold.metrics import Ranking
 from softgold.metrics.bootstrap.engine import Settings, resample
-
-__all__ = ["VOTE_CUTOFFS", "hierarchical_bootstrap", "leave_one_expert_out", "min_vote_cutoffs"]
+from softgold.tables.text import as_text
 
 VOTE_CUTOFFS = (1, 3, 5, 7, 10, 15)
 _METRICS = {"soft_auroc": "auroc", "soft_average_precision": "average_precision"}
@@ -58,7 +57,8 @@ def leave_one_expert_out(panel: ExpertPanel, detectors: Detectors, *, tie: Tie =
         for name, labels in zip(names, folds, strict=True)
         for detector, scores in _checked(detectors, len(panel.item_ids))
     ]
-    return pd.DataFrame(rows).astype({"held_out": "str"})
+    table = pd.DataFrame(rows)
+    return table.assign(held_out=as_text(table["held_out"]))
 
 
 def hierarchical_bootstrap(
@@ -69,11 +69,13 @@ def hierarchical_bootstrap(
     level: float = 0.95,
     tie: Tie = "negative",
     seed: int = 0,
+    groups: NDArray[np.intp] | None = None,
 ) -> pd.DataFrame:
     """Resample experts and items together, and judge each detector against the majority of the resampled panel.
 
     Every replicate draws E experts and N items with replacement (CleanPatrick, appendix I); all detectors are judged on
-    the same replicates. So few experts and items that all replicates can be counted are enumerated.
+    the same replicates. All replicates are enumerated where there are few experts and items.
+    With `groups`, the number of the group of each item, whole groups are drawn in place of items.
 
     Returns:
         `detector, metric` (auroc or average_precision), `value` against the whole panel, `mean, low, high` of the
@@ -88,7 +90,7 @@ def hierarchical_bootstrap(
     checked = dict(_checked(detectors, len(panel.item_ids)))
     settings = Settings(n_bootstrap, level, seed)
     scores = np.column_stack(list(checked.values()))
-    (results,) = resample(PanelAndItems(panel, tie), [list(_METRICS)], scores, settings)
+    (results,) = resample(PanelAndItems(panel, tie, groups), [list(_METRICS)], scores, settings)
     rows = [
         {
             "detector": detector,

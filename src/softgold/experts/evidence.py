@@ -1,4 +1,4 @@
-"""The experts' answers laid over the bins: counts, design weights, and how a cut does against the experts."""
+"""The experts' answers by bin: counts, design weights, and agreement of a cut with the experts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,20 @@ from softgold.experts.panel import NO_LABEL, LabelArray
 from softgold.experts.thresholds import Cuts
 from softgold.metrics.intervals import wilson_interval
 
-__all__ = ["Copies", "Evidence"]
-
 Copies = NDArray[np.generic] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Strata that the labelled items were drawn from, where these are not the bins.
+
+    Attributes:
+        stratum: Strata of the N labelled items, shape (N,).
+        n_items: Items of the whole data set in each of H strata, shape (H,).
+    """
+
+    stratum: IntArray
+    n_items: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +42,20 @@ class Evidence:
         p: Soft labels of the N labelled items, shape (N,).
         bin: Their bins, shape (N,).
         bins: What the K bins hold of the whole data set.
+        strata: How the items were drawn, where not from the bins.
+        groups: Number of the group of each item from 0, such as its patient, shape (N,); None without groups.
     """
 
     p: FloatArray
     bin: IntArray
     bins: BinTable
+    strata: Design | None = None
+    groups: IntArray | None = None
+
+    @property
+    def design(self) -> Design:
+        """How the items were drawn."""
+        return Design(self.bin, self.bins.n_items) if self.strata is None else self.strata
 
     @property
     def member(self) -> FloatArray:
@@ -54,14 +74,14 @@ class Evidence:
         return (mass * (labels == 1)) @ self.member, mass @ self.member
 
     def design_weight(self, labels: LabelArray, copies: Copies = None) -> FloatArray:
-        """Return how many items of the data set each label stands for, shape (M, N): bin size / labels in the bin.
+        """Return how many items each label stands for, shape (M, N): size of the stratum / labels in it.
 
-        Labels that are missing are made up for by the others of their bin. No label stands for a bin without labels.
+        The other labels of a stratum make up for missing ones; a stratum without labels has no weight.
         """
-        mass = _mass(labels, copies)
-        labelled = mass @ self.member
-        per_label = np.divide(self.bins.n_items, labelled, out=np.zeros_like(labelled), where=labelled > 0)
-        return np.asarray(mass * per_label[:, self.bin])
+        mass, design = _mass(labels, copies), self.design
+        labelled = mass @ np.equal(design.stratum[:, None], np.arange(len(design.n_items))).astype(np.float64)
+        per_label = np.divide(design.n_items, labelled, out=np.zeros_like(labelled), where=labelled > 0)
+        return np.asarray(mass * per_label[:, design.stratum])
 
     def map_weight(self, labels: LabelArray, copies: Copies = None) -> FloatArray:
         """Return the design weights scaled to the effective number of labels, shape (M, N)."""

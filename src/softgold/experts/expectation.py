@@ -13,16 +13,14 @@ from softgold.experts.logit_map import LogitMap, fit_logit_maps
 from softgold.experts.rules import FALLBACK
 from softgold.experts.sampling import ExpertSample
 
-__all__ = ["Expectation", "expect"]
-
 
 @dataclass(frozen=True)
 class Expectation:
-    """What labels of a sheet would tell, if the soft labels are right.
+    """What to expect from the labels of a sheet, if the soft labels are right.
 
     Attributes:
         n_labels: Labels that each expert is asked for.
-        n_effective: What they are worth under their design weights.
+        n_effective: Their effective number under the design weights.
         threshold_low: Lower end of the interval to expect for the threshold.
         threshold_high: Upper end.
         error_rate: Share of labels cut at 0.5 that would be wrong.

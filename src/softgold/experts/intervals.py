@@ -17,17 +17,6 @@ from softgold.experts.panel import ExpertPanel, LabelArray, Tie, draw_panels
 from softgold.experts.rules import Choice, ThresholdRule, choose, row_chunks
 from softgold.metrics.intervals import percentile_interval
 
-__all__ = [
-    "SOURCES",
-    "IntervalSource",
-    "Resampling",
-    "ThresholdInterval",
-    "draw_items",
-    "draw_labels",
-    "prevalence_sensitivity",
-    "threshold_interval",
-]
-
 IntervalSource = Literal["panel", "items", "both"]
 SOURCES: tuple[IntervalSource, ...] = ("panel", "items", "both")
 
@@ -47,6 +36,11 @@ class Resampling:
     n_bootstrap: int = 2000
     level: float = 0.95
     seed: int = 0
+
+    @property
+    def redrawn(self) -> str:
+        """What is drawn beside experts, in words."""
+        return "items"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +100,10 @@ def threshold_interval(
 
     Args:
         source: "panel": as many experts as there are, drawn with replacement (CleanPatrick, appendix G); few experts
-            are enumerated exactly (see `draw_panels`). "items": labelled items drawn anew within their bins, as the
-            sampling design drew them. "both": both at once, the interval to quote. When items are drawn, the prior of
-            the logit map is drawn too, so that few labels give a wide interval and not a narrow one at 0.5.
+            are enumerated exactly (see `draw_panels`). "items": labelled items drawn anew within their strata, as the
+            sampling design drew them, or whole groups of them. "both": both at once, the interval to quote. When
+            items are drawn, the prior of the logit map is drawn too, so that few labels give a wide interval and not a
+            narrow one at 0.5.
         evidence: The labelled items.
         panel: The experts' answers about them.
         rule: The rule that chooses the threshold.
@@ -129,15 +124,27 @@ def threshold_interval(
 
 
 def draw_items(evidence: Evidence, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw the labelled items of each bin with replacement, and return how often each was drawn, shape (size, N)."""
-    n = len(evidence.p)
+    """Draw labelled items with replacement, and return how often each was drawn, shape (size, N).
+
+    Items are drawn within their strata, as the sampling design drew them; with groups, whole groups are drawn instead.
+    """
+    if evidence.groups is not None:
+        return _draw_groups(evidence.groups, size, rng)
+    n, stratum = len(evidence.p), evidence.design.stratum
     row = np.arange(size)[:, None] * n
     copies = np.zeros(size * n, dtype=np.int64)
-    for number in np.unique(evidence.bin):
-        members = np.flatnonzero(evidence.bin == number)
+    for number in np.unique(stratum):
+        members = np.flatnonzero(stratum == number)
         picked = members[rng.integers(len(members), size=(size, len(members)))]
         copies += np.bincount((row + picked).ravel(), minlength=size * n)
     return copies.reshape(size, n)
+
+
+def _draw_groups(groups: NDArray[np.intp], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    n_groups = int(groups.max(initial=-1)) + 1
+    picked = rng.integers(max(n_groups, 1), size=(size, n_groups)) + np.arange(size)[:, None] * n_groups
+    copies = np.bincount(picked.ravel(), minlength=size * n_groups).reshape(size, n_groups)
+    return np.asarray(copies[:, groups], dtype=np.int64)
 
 
 def draw_labels(panel: ExpertPanel, n_experts: int, size: int, tie: Tie, rng: np.random.Generator) -> LabelArray:

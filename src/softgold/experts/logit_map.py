@@ -16,8 +16,6 @@ from scipy.special import expit, logit, ndtri
 
 from softgold.checks import FloatArray
 
-__all__ = ["EPSILON", "INTERCEPT_SD", "LOG_SLOPE_SD", "NEVER", "LogitMap", "effective_weight", "fit_logit_maps"]
-
 EPSILON = 1e-3
 """Soft labels are kept this far from 0 and 1 before their logit is taken: the 0 and 1 of a share of three votes would
 otherwise decide the slope alone."""
@@ -41,7 +39,7 @@ BAND_NODES = 241
 class LogitMap:
     """p_calibrated = sigmoid(intercept + slope logit p), with the normal approximation of its posterior.
 
-    Intercept 0 and slope 1 leave p as it is; a slope below 1 takes back confidence, the intercept takes back bias.
+    Intercept 0 and slope 1 leave p as it is; a slope below 1 reduces confidence, the intercept corrects bias.
 
     Attributes:
         intercept: a.

@@ -17,8 +17,6 @@ from softgold.experts.rules import FALLBACK, ThresholdRule
 from softgold.experts.soft_map import MIN_PER_CLASS, MapChoice, SoftMapFit
 from softgold.experts.thresholds import CHANGE_RULES
 
-__all__ = ["CalibrationNotice", "NoticeKind", "find_notices"]
-
 NoticeKind = Literal["worse", "labels", "threshold", "bins", "experts", "agreement", "map", "unsure", "unknown"]
 # Below this many labels the sentence about few labels appears.
 FEW_LABELS = 10

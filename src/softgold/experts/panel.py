@@ -18,8 +18,6 @@ from softgold.errors import InputError
 from softgold.tables.experts import ExpertLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["NO_LABEL", "ExpertPanel", "PanelDraws", "Tie", "all_panels", "draw_panels"]
-
 LabelArray = NDArray[np.int8]
 Tie = Literal["negative", "positive"]
 

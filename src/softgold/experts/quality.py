@@ -16,17 +16,6 @@ from softgold.experts.panel import NO_LABEL, ExpertPanel, LabelArray
 from softgold.experts.rules import FALLBACK, ThresholdRule, choose, row_chunks
 from softgold.metrics.intervals import percentile_interval, wilson_interval
 
-__all__ = [
-    "Comparison",
-    "ErrorRates",
-    "LabelQuality",
-    "Rate",
-    "compare",
-    "error_rates",
-    "held_out_labels",
-    "rule_table",
-]
-
 # A difference from 0.5 counts as more than noise beyond this many standard errors.
 NOISE = 1.96
 # Rules that need no more than the labels, in the order of the table that compares them.
@@ -35,7 +24,7 @@ COMPARED = ("map", "bins", "changepoint", "largest_jump", "onset", "f1", "youden
 
 @dataclass(frozen=True)
 class LabelQuality:
-    """What labels [p >= t] are like at one threshold.
+    """Quality of the labels [p >= t] at one threshold.
 
     Attributes:
         threshold: The threshold t.
@@ -63,8 +52,8 @@ class Comparison:
     """Labels at the threshold against labels cut at 0.5, on the same held-out labels with the same weights.
 
     Attributes:
-        gain: Agreement at the threshold less agreement at 0.5; weighted by cost where costs were given.
-        z: The gain in standard errors, sum(w d) / sqrt(sum(w^2 d^2)).
+        gain: Agreement at the threshold minus agreement at 0.5; weighted by cost where costs were given.
+        z: The gain in standard errors, sum(w d) / sqrt(sum(w^2 d^2)), with groups in place of items where given.
         is_worse: Whether labels at the threshold are worse beyond noise.
     """
 
@@ -126,7 +115,10 @@ def compare(evidence: Evidence, held_out: FloatArray, majority: LabelArray, cut:
     price = np.where(positive, 2 * (1 - cut), 2 * cut)
     at_half = (evidence.p[defined] >= FALLBACK).astype(np.float64)
     difference = price * np.where(positive, held_out[defined] - at_half, at_half - held_out[defined])
-    scale = np.sqrt(((weight * difference) ** 2).sum())
+    parts = weight * difference
+    if evidence.groups is not None:  # items of a group err together
+        parts = np.bincount(evidence.groups[defined], weights=parts)
+    scale = np.sqrt((parts**2).sum())
     z = float((weight * difference).sum() / scale) if scale > 0 else 0.0
     return Comparison(float(np.average(difference, weights=weight)), z, z < -NOISE)
 
@@ -182,9 +174,9 @@ def error_rates(
 ) -> ErrorRates:
     """Estimate accuracy, sensitivity and specificity, with intervals over items and panels.
 
-    Items are drawn anew within their bins and experts with replacement, at once. An interval is the hull of the
-    bootstrap's percentiles and of Wilson's interval at the effective number of labels, which few labels without an
-    error need: their bootstrap has no spread.
+    Items are drawn anew within their strata (or whole groups of them) and experts with replacement, at once. An
+    interval is the hull of the bootstrap's percentiles and of Wilson's interval at the effective number of labels,
+    which few labels without an error need: their bootstrap has no spread.
     """
     rng = np.random.default_rng(settings.seed)
     known = np.where(np.isnan(held_out), 0.0, 1.0)
@@ -202,7 +194,7 @@ def error_rates(
         _rate(value, column, size, settings.level)
         for value, column, size in zip(values, replicates.T, sizes, strict=True)
     )
-    sentence = _sentence((accuracy, sensitivity, specificity), panel, n_items, settings.level)
+    sentence = _sentence((accuracy, sensitivity, specificity), panel, n_items, settings)
     return ErrorRates(accuracy, sensitivity, specificity, settings.level, sentence)
 
 
@@ -229,7 +221,7 @@ def _rate(value: float, replicates: FloatArray, size: float, level: float) -> Ra
     return Rate(float(value), float(np.nanmin([low, wilson.low])), float(np.nanmax([high, wilson.high])))
 
 
-def _sentence(rates: tuple[Rate, Rate, Rate], panel: ExpertPanel, n_items: int, level: float) -> str:
+def _sentence(rates: tuple[Rate, Rate, Rate], panel: ExpertPanel, n_items: int, settings: Resampling) -> str:
     if not len(panel.item_ids):
         return "The labels were not compared with experts: there are no expert labels."
     who = "one expert" if panel.n_experts == 1 else f"the majority of {panel.n_experts} experts"
@@ -241,6 +233,6 @@ def _sentence(rates: tuple[Rate, Rate, Rate], panel: ExpertPanel, n_items: int, 
     ]
     return (
         f"Compared with {who} on {len(panel.item_ids):,} of {n_items:,} items, weighted to the whole data set and "
-        f"cross-validated, the labels have {', '.join(parts[:2])} and {parts[2]}; {100 * level:g} % intervals over "
-        "items and experts."
+        f"cross-validated, the labels have {', '.join(parts[:2])} and {parts[2]}; {100 * settings.level:g} % intervals "
+        f"over {settings.redrawn} and experts."
     )

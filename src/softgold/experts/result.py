@@ -1,4 +1,4 @@
-"""The result of a calibration: the threshold, the labels that follow, and how far to trust them."""
+"""The result of a calibration: the threshold, the labels, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from softgold.experts.quality import Comparison, ErrorRates, LabelQuality
 from softgold.experts.rules import ThresholdRule
 from softgold.experts.soft_map import SoftMapFit
 from softgold.tables.ids import restore_ids
-
-__all__ = ["Calibration", "CalibrationSettings", "DetectorChecks", "ReleasedLabels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +102,24 @@ class CalibrationSettings(Resampling):
     Attributes:
         scheme: How the bins were cut.
         bins: Number of bins; fewer than asked for where soft labels are equal.
+        group_name: What the groups are, such as "patient"; empty where single items were redrawn.
+        n_groups: Number of groups among the labelled items; 0 where single items were redrawn.
     """
 
     scheme: Literal["rank", "width", "neyman", "paper"]
     bins: int
+    group_name: str = ""
+    n_groups: int = 0
+
+    @property
+    def redrawn(self) -> str:
+        """What the resamples redraw beside experts, in words."""
+        return f"{self.n_groups:,} groups ({self.group_name})" if self.group_name else "items"
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A threshold calibrated with experts, the labels that follow from it, and how sure all of it is.
+    """A threshold calibrated with experts, the labels that follow from it, and their uncertainty.
 
     Attributes:
         threshold: The threshold t; labels are [p >= t].

@@ -17,8 +17,6 @@ from softgold.experts.panel import NO_LABEL, LabelArray
 from softgold.experts.soft_map import MapName, fit_isotonic, isotonic_crossing
 from softgold.experts.thresholds import CHANGE_RULES, CUT_RULES, TARGET_RULES, bins_reaching, shrunken_rates
 
-__all__ = ["FALLBACK", "RULES", "Choice", "Rule", "ThresholdRule", "choose", "choose_one", "cut_of_cost", "row_chunks"]
-
 Rule = Literal[
     "map", "bins", "paper", "changepoint", "largest_jump", "onset", "f1", "youden", "precision", "recall"
 ]  # fmt: skip

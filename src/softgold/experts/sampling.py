@@ -8,7 +8,7 @@ without soft labels, in random order. The key keeps what they must not see: the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -22,12 +22,14 @@ from softgold.experts.bins import BinTable, IntArray, Scheme, assign_bins, uncer
 from softgold.experts.sheets import make_sheet
 from softgold.readers import read_soft_labels
 from softgold.readers.sources import TableLike, open_source
+from softgold.tables.classes import ClassLabels
 from softgold.tables.soft_labels import SoftLabels
-
-__all__ = ["KEY_COLUMNS", "ExpertSample", "SampleScheme", "allocate", "read_key", "sample_for_experts"]
+from softgold.tables.text import as_text
 
 SampleScheme = Literal["neyman", "paper"]
 MOST_STRATA = 20
+CLASSES = "classes"
+"""Scheme of a key whose strata are those of the largest p among several classes."""
 LABELS_PER_STRATUM = 10
 # Every stratum gets at least this part of an equal share.
 FLOOR = 0.25
@@ -151,17 +153,45 @@ def sample_for_experts(
     check_positive_int(budget, "budget")
     check_positive_int(seed, "seed", minimum=0)
     check_choice(scheme, get_args(SampleScheme), "scheme")
-    if budget > len(table):
-        warn(f"the budget of {budget} labels is larger than the data set: all {len(table)} items are on the sheet")
-    index = assign_bins(table.p, _n_strata(budget, scheme), scheme=_bin_scheme(scheme))
-    bins = BinTable.from_items(table.p, index, scheme)
-    n_drawn = allocate(bins.n_items, _scores(table.p, index, bins, scheme), min(budget, len(table)))
+    return _draw(table.item_ids, table.p, budget, scheme, seed)
+
+
+def sample_classes(labels: ClassLabels, budget: int = 400, *, seed: int = 0) -> ExpertSample:
+    """Draw items of a run with several classes for experts, who are asked for the class.
+
+    As the scheme "neyman" of `sample_for_experts`, with p the probability of the most probable class: most items come
+    from where that class may well be wrong.
+
+    Args:
+        labels: Soft labels of all classes.
+        budget: Number of items that each expert can label.
+        seed: Seed of the draw and of the order of the sheet.
+
+    Example:
+        >>> p = np.repeat([[0.98, 0.01, 0.01], [0.5, 0.3, 0.2]], [900, 100], axis=0)
+        >>> ids = pd.Index([f"x{i}" for i in range(1000)])
+        >>> sample = sample_classes(ClassLabels(ids, ("a", "b", "c"), p, np.full(1000, 5)), 100)
+        >>> sample.bins.scheme, sample.sampled_per_bin.tolist(), round(float(sample.weight.sum()))
+        ('classes', [28, 72], 1000)
+    """
+    check_positive_int(budget, "budget")
+    check_positive_int(seed, "seed", minimum=0)
+    drawn = _draw(labels.item_ids, labels.p.max(axis=1), budget, "neyman", seed)
+    return replace(drawn, bins=replace(drawn.bins, scheme=CLASSES))
+
+
+def _draw(item_ids: pd.Index[str], p: FloatArray, budget: int, scheme: SampleScheme, seed: int) -> ExpertSample:
+    if budget > len(p):
+        warn(f"the budget of {budget} labels is larger than the data set: all {len(p)} items are on the sheet")
+    index = assign_bins(p, _n_strata(budget, scheme), scheme=_bin_scheme(scheme))
+    bins = BinTable.from_items(p, index, scheme)
+    n_drawn = allocate(bins.n_items, _scores(p, index, bins, scheme), min(budget, len(p)))
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(index))
     by_bin = shuffled[np.argsort(index[shuffled], kind="stable")]
     place = np.arange(len(index)) - np.repeat(np.cumsum(bins.n_items) - bins.n_items, bins.n_items)
     drawn = rng.permutation(by_bin[place < np.repeat(n_drawn, bins.n_items)])
-    return ExpertSample(table.item_ids.take(drawn), table.p[drawn], index[drawn], bins)
+    return ExpertSample(item_ids.take(drawn), p[drawn], index[drawn], bins)
 
 
 def allocate(sizes: NDArray[np.int64], scores: FloatArray, budget: int) -> NDArray[np.int64]:
@@ -202,7 +232,7 @@ def read_key(source: TableLike) -> ExpertSample:
     table = open_source(source)
     columns = table.load(range(len(table.columns)))
     frame = pd.DataFrame(
-        {name: column.to_pandas().astype("str") for name, column in zip(table.columns, columns, strict=True)}
+        {name: as_text(column.to_pandas()) for name, column in zip(table.columns, columns, strict=True)}
     )
     try:
         return ExpertSample.from_key(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,14 @@ from softgold.readers.base import Source, shorten
 from softgold.readers.columns import ITEM, VOTE, find_column
 from softgold.readers.sources import TableLike, open_source
 from softgold.tables.soft_labels import COLUMNS
-
-__all__ = ["ANSWER", "CHOICES", "make_sheet", "read_context", "write_sheet"]
+from softgold.tables.text import as_text
 
 ANSWER = "answer"
 CHOICES = ("yes", "no", "unsure")
 # Columns that would show the experts what the crowd thinks.
 REVEALING = frozenset(COLUMNS) - {"item"} | {"p_calibrated"}
 WORKBOOKS = (".xlsx", ".xlsm")
+LONGEST_LIST = 255
 NEEDS_EXTRA = "an Excel sheet needs openpyxl: pip install 'softgold[excel]', or write the sheet as .csv"
 
 
@@ -62,7 +63,7 @@ def read_context(source: TableLike, *, item: str | None = None) -> pd.DataFrame:
             )
         if name in VOTE or name == "item":
             raise InputError(f"{table.name}: column {names[position]!r} could be taken for the answer; rename it")
-    columns = [column.to_pandas().astype("str") for column in table.load([at, *others])]
+    columns = [as_text(column.to_pandas()) for column in table.load([at, *others])]
     frame = pd.DataFrame(dict(zip(["item", *(names[position] for position in others)], columns, strict=True)))
     if frame["item"].duplicated().any():
         raise InputError(
@@ -71,8 +72,11 @@ def read_context(source: TableLike, *, item: str | None = None) -> pd.DataFrame:
     return frame
 
 
-def write_sheet(sheet: pd.DataFrame, path: PathLike, *, force: bool = False) -> None:
-    """Write a sheet atomically; `.xlsx` gets a list to choose the answer from, other suffixes are those of tables."""
+def write_sheet(sheet: pd.DataFrame, path: PathLike, *, choices: Sequence[str] = CHOICES, force: bool = False) -> None:
+    """Write a sheet atomically; `.xlsx` gets a list to choose the answer from, other suffixes are those of tables.
+
+    Spreadsheets separate a list by commas and take 255 characters of it; answers that do not fit are typed.
+    """
     if Path(path).suffix.lower() not in WORKBOOKS:
         write_table(sheet, path, force=force)
         return
@@ -87,9 +91,11 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, force: bool = False) -> 
         cell.number_format = "@"  # text, so that 007 stays 007
         cell.data_type = "s"  # and a text that begins with = is no formula
     column = openpyxl.utils.get_column_letter(list(sheet.columns).index(ANSWER) + 1)
-    choice = DataValidation(type="list", formula1=f'"{",".join(CHOICES)}"', allow_blank=True)
-    choice.add(f"{column}2:{column}{len(sheet) + 1}")
-    page.add_data_validation(choice)
+    listed = ",".join(choices)
+    if len(listed) <= LONGEST_LIST and not any("," in choice or '"' in choice for choice in choices):
+        choice = DataValidation(type="list", formula1=f'"{listed}"', allow_blank=True)
+        choice.add(f"{column}2:{column}{len(sheet) + 1}")
+        page.add_data_validation(choice)
     page.freeze_panes = "A2"
     with atomic_file(path, force=force) as temporary:
         book.save(temporary)

@@ -25,8 +25,6 @@ from softgold.errors import InputError
 from softgold.experts.cross_validation import fold_masks, mean_over_folds
 from softgold.experts.logit_map import NEVER, LogitMap, effective_weight, fit_logit_maps, log_odds
 
-__all__ = ["MIN_PER_CLASS", "IsotonicMap", "MapChoice", "MapLosses", "MapName", "SoftMapFit", "fit_soft_map"]
-
 MIN_PER_CLASS = 10
 """Expert positives and negatives that the isotonic map needs, each."""
 ISOTONIC_RESAMPLES = 200
@@ -100,7 +98,7 @@ class MapLosses:
 
 @dataclass(frozen=True, eq=False)
 class SoftMapFit:
-    """The fitted maps, and what they are worth on labels that they have not seen.
+    """The fitted maps, and their log loss on held-out labels.
 
     Attributes:
         name: The map that gives p_calibrated.

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import InputError
+from softgold.experts.alignment import SAME_P
 from softgold.experts.answers import UNSURE_SPELLINGS, read_answers
 from softgold.experts.panel import ExpertPanel
+from softgold.experts.sampling import CLASSES, ExpertSample
 from softgold.experts.sheets import ANSWER
 from softgold.readers.base import shorten
 from softgold.readers.cells import ABSENT
 from softgold.readers.columns import ITEM, VOTE, find_column, find_task
 from softgold.readers.sources import TableLike, open_source
-
-__all__ = ["answers_by_task", "split_by_task"]
+from softgold.tables.classes import ClassLabels
+from softgold.tables.text import as_text
 
 
 def answers_by_task(
@@ -80,10 +82,26 @@ def split_by_task(source: TableLike, *, item: str | None = None) -> dict[str, pd
     return {str(task): rows.drop(columns=name) for task, rows in frame.groupby(name, sort=False)}
 
 
+def check_class_key(sample: ExpertSample, labels: ClassLabels) -> None:
+    """Raise if a key was not made by `sample_classes` from these soft labels."""
+    if sample.bins.scheme != CLASSES:
+        raise InputError("the key is not of a run with several classes; draw a sheet with sample-experts from this run")
+    at = labels.item_ids.astype("str").get_indexer(sample.item_ids)
+    if (at < 0).any():
+        raise InputError(f"the key was not made from these soft labels: they lack {sample.item_ids[at < 0][0]!r}")
+    differs = np.abs(labels.p.max(axis=1)[at] - sample.p) > SAME_P
+    if differs.any():
+        first = int(differs.argmax())
+        raise InputError(
+            f"the key was not made from these soft labels: the largest p of item {sample.item_ids[first]!r} is "
+            f"{sample.p[first]:g} in the key and {labels.p[at[first]].max():g} in the run"
+        )
+
+
 def _text_frame(source: TableLike) -> pd.DataFrame:
     table = open_source(source, format="table")
     cells = table.load(range(len(table.columns)))
-    texts = [pd.Series(column.to_pandas()).astype("str").replace({"None": "", "nan": ""}) for column in cells]
+    texts = [as_text(column.to_pandas()).fillna("") for column in cells]
     return pd.DataFrame(dict(zip(table.columns, texts, strict=True)))
 
 

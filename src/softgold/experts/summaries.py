@@ -19,8 +19,6 @@ from softgold.experts.rules import ThresholdRule, choose
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["SOFT_LABEL", "detector_checks", "experts_table"]
-
 SOFT_LABEL = "soft label"
 """Name of the crowd's soft label among the detectors."""
 
@@ -100,6 +98,7 @@ def detector_checks(
             level=settings.level,
             tie=settings.tie,
             seed=settings.seed,
+            groups=aligned.evidence.groups,
         ),
         min_votes=_min_votes(soft_labels, aligned, released, scores, settings.tie),
     )

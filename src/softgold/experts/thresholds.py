@@ -16,18 +16,6 @@ from scipy.special import xlogy
 from softgold.checks import FloatArray
 from softgold.metrics.intervals import wilson_interval
 
-__all__ = [
-    "CHANGE_RULES",
-    "CUT_RULES",
-    "TARGET_RULES",
-    "Cuts",
-    "bins_reaching",
-    "changepoint_bins",
-    "largest_jump_bins",
-    "onset_bins",
-    "shrunken_rates",
-]
-
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
@@ -166,7 +154,7 @@ class Cuts:
 
     @property
     def youden(self) -> FloatArray:
-        """True positive rate less false positive rate; NaN where a class is missing."""
+        """True positive rate minus false positive rate; NaN where a class is missing."""
         false_positive_rate = _ratio(self.predicted - self.true_positive, self.total - self.positive)
         return self.recall - false_positive_rate
 

@@ -1,20 +1,8 @@
 """Metrics of models against soft labels: ranking, scores, reliability, selection, ambiguity, and resampling."""
 
-from softgold.metrics.ambiguity import (
-    ImageMean,
-    dice,
-    generalized_energy_distance,
-    ncc,
-    over_images,
-    rater_variance,
-)
+from softgold.metrics.ambiguity import ImageMean, dice, generalized_energy_distance, ncc, over_images, rater_variance
 from softgold.metrics.bootstrap.engine import METRIC_NAMES
-from softgold.metrics.bootstrap.functions import (
-    AnnotationBootstrap,
-    annotation_bootstrap,
-    bootstrap,
-    bootstrap_metrics,
-)
+from softgold.metrics.bootstrap.functions import AnnotationBootstrap, annotation_bootstrap, bootstrap, bootstrap_metrics
 from softgold.metrics.bootstrap.result import BootstrapResult, PairedComparison
 from softgold.metrics.intervals import Interval, wilson_interval
 from softgold.metrics.platt import PlattScaling, platt_scaling

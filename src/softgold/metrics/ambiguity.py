@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.checks import as_finite, check_choice
 from softgold.errors import InputError
 
-__all__ = ["ImageMean", "dice", "generalized_energy_distance", "ncc", "over_images", "rater_variance"]
-
 FloatArray = NDArray[np.float64]
 Estimator = Literal["V", "U", "pooled"]
 
@@ -36,7 +34,7 @@ def over_images(metric: Callable[..., float], *batches: Iterable[ArrayLike], **o
 
     Args:
         metric: A function of one entry of each batch, such as `ncc`, `dice` or `generalized_energy_distance`.
-        *batches: As many sequences as the metric has arrays, one entry an image; images may differ in shape.
+        *batches: As many sequences as the metric has arrays, one entry per image; images may differ in shape.
         **options: Options of the metric.
 
     Returns:
@@ -54,7 +52,7 @@ def rater_variance(masks: ArrayLike) -> FloatArray:
     """Variance of the raters' masks at each pixel: the reference map of their disagreement.
 
     Args:
-        masks: Masks of 0 and 1, one a rater, shape (R, ...).
+        masks: Masks of 0 and 1, one per rater, shape (R, ...).
 
     Returns:
         Shape (...), in [0, 1/4].
@@ -114,8 +112,8 @@ def generalized_energy_distance(predicted: ArrayLike, reference: ArrayLike, *, e
     2 E d(y, y') - E d(y, y~) - E d(y', y'~) for y, y~ among the references and y', y'~ among the predictions.
 
     Args:
-        predicted: Masks of 0 and 1, one a sample, shape (S, ...).
-        reference: Masks of 0 and 1, one a rater, shape (R, ...).
+        predicted: Masks of 0 and 1, one per sample, shape (S, ...).
+        reference: Masks of 0 and 1, one per rater, shape (R, ...).
         estimator: `V`: all ordered pairs, a mask with itself included, 0 for equal sets; `U`: pairs of different
             masks only, unbiased, which may be negative and needs two masks on each side (otherwise NaN);
             `pooled`: one Dice from the counts of all pairs together, as in the published code.

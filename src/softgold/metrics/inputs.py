@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_finite, as_probabilities, as_weights, check_same_length
 
-__all__ = ["targets_and_predictions", "targets_and_scores", "weights_or_ones"]
-
 FloatArray = NDArray[np.float64]
 
 

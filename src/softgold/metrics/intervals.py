@@ -12,8 +12,6 @@ from scipy.special import ndtri
 from softgold.checks import check_in_range
 from softgold.errors import InputError
 
-__all__ = ["Interval", "percentile_interval", "wilson_interval"]
-
 FloatArray = NDArray[np.float64]
 
 

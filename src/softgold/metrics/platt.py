@@ -13,8 +13,6 @@ from softgold.checks import as_finite, check_choice, check_same_length
 from softgold.errors import InputError, UsageError
 from softgold.metrics.inputs import targets_and_scores
 
-__all__ = ["PlattScaling", "platt_scaling"]
-
 FloatArray = NDArray[np.float64]
 Pooling = Literal["pooled", "legacy"]
 
@@ -54,7 +52,7 @@ def platt_scaling(
     Args:
         p: Labels, or correctness, in [0, 1], shape (n,).
         scores: Scores, higher for positive, shape (n,).
-        pooling: `pooled`: one fit to all; `legacy`: one fit an image and the plain mean of (a, b), as in the published
+        pooling: `pooled`: one fit to all; `legacy`: one fit per image and the plain mean of (a, b), as in the published
             ValUES code - for reproduction, since the mean of fits is not a fit.
         images: Which image each row belongs to, shape (n,); needed by `legacy` and only there.
         sample_weight: Weight of each row, shape (n,).

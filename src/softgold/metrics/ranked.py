@@ -13,14 +13,6 @@ from softgold.checks import check_choice, check_positive_int
 from softgold.metrics.inputs import targets_and_scores
 from softgold.metrics.sweep import Sweep, area_under_roc, average_precision, positives_in_top, rank, sweep_of
 
-__all__ = [
-    "Diagonal",
-    "PrecisionRecallCurve",
-    "Ranking",
-    "RocCurve",
-    "Ties",
-]
-
 FloatArray = NDArray[np.float64]
 Diagonal = Literal["half", "exclude", "include", "pairs"]
 Ties = Literal["expected", "stable"]
@@ -54,7 +46,7 @@ class Ranking:
     Attributes:
         thresholds: Distinct scores, descending, shape (G,).
         groups: Cumulative sums, one entry per distinct score.
-        items: Cumulative sums, one entry an item, equal scores in their original order.
+        items: Cumulative sums, one entry per item, equal scores in their original order.
         diagonal: d = sum w p (1 - p), the mass of the pairs of an item with itself. Two copies of an item are two
             items, so a weight of 2 doubles it.
 

@@ -11,16 +11,6 @@ from numpy.typing import ArrayLike
 
 from softgold.metrics.ranked import Diagonal, PrecisionRecallCurve, Ranking, RocCurve, Ties
 
-__all__ = [
-    "auc_pr",
-    "precision_at_k",
-    "recall_at_k",
-    "soft_auroc",
-    "soft_average_precision",
-    "soft_precision_recall_curve",
-    "soft_roc_curve",
-]
-
 
 def soft_auroc(
     p: ArrayLike, scores: ArrayLike, *, diagonal: Diagonal = "half", sample_weight: ArrayLike | None = None
@@ -63,9 +53,7 @@ def soft_average_precision(p: ArrayLike, scores: ArrayLike, *, sample_weight: Ar
     P_g is the share of positives (sum of p) among the items down to g, R_g the share of all positives found there.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, higher for positive, shape (n,).
-        sample_weight: Copies of each item, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
 
     Returns:
         The average precision; NaN without positives, 1 without negatives.
@@ -84,9 +72,7 @@ def soft_roc_curve(p: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike 
     """Soft ROC curve: at each distinct score t, the shares of negatives and positives scored t or higher.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, shape (n,).
-        sample_weight: Copies of each item, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
 
     Returns:
         The points from (0, 0) at threshold infinity to (1, 1); a rate without its class is NaN.
@@ -107,9 +93,7 @@ def soft_precision_recall_curve(
     """Soft precision-recall curve: at each distinct score t, precision and recall of the items scored t or higher.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, shape (n,).
-        sample_weight: Copies of each item, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
 
     Returns:
         The points at descending thresholds, after an artificial first one (recall 0, precision 1 at infinity); recall
@@ -130,9 +114,7 @@ def auc_pr(p: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None =
     This is not average precision: it interpolates between operating points and may lie above or below it.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, shape (n,).
-        sample_weight: Copies of each item, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
 
     Returns:
         The area; NaN without positives.
@@ -153,11 +135,9 @@ def precision_at_k(
     """Share of positives among the k items with the highest scores.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
         k: Size of the list; a list longer than the data is cut to n.
         ties: `expected`: mean over the orders of the items that tie at the cut; `stable`: their order in the input.
-        sample_weight: Copies of each item, shape (n,).
 
     Returns:
         The precision; NaN without items.
@@ -178,11 +158,9 @@ def recall_at_k(
     """Share of all positives that are among the k items with the highest scores.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        scores: Model scores, shape (n,).
+        p, scores, sample_weight: As in `soft_auroc`.
         k: Size of the list.
         ties: `expected`: mean over the orders of the items that tie at the cut; `stable`: their order in the input.
-        sample_weight: Copies of each item, shape (n,).
 
     Returns:
         The recall; NaN without positives.

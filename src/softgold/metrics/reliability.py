@@ -12,15 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.checks import check_choice, check_positive_int
 from softgold.metrics.inputs import targets_and_predictions
 
-__all__ = [
-    "N_BINS",
-    "CalibrationCurve",
-    "average_calibration_error",
-    "calibration_curve",
-    "expected_calibration_error",
-    "width_bins",
-]
-
 FloatArray = NDArray[np.float64]
 Binning = Literal["width", "count"]
 
@@ -97,8 +88,7 @@ def expected_calibration_error(p: ArrayLike, predicted: ArrayLike, **options: Un
     """Expected calibration error: mean gap between prediction and soft label over the bins, weighted by their items.
 
     Args:
-        p: Soft labels (or correctness) in [0, 1], shape (n,).
-        predicted: Predicted probabilities (or confidences) in [0, 1], shape (n,).
+        p, predicted: As in `calibration_curve`.
         **options: `n_bins`, `binning` and `sample_weight`, as in `calibration_curve`.
 
     Returns:
@@ -118,8 +108,7 @@ def average_calibration_error(p: ArrayLike, predicted: ArrayLike, **options: Unp
     call it through `over_images`.
 
     Args:
-        p: Soft labels (or correctness) in [0, 1], shape (n,).
-        predicted: Predicted probabilities (or confidences) in [0, 1], shape (n,).
+        p, predicted: As in `calibration_curve`.
         **options: `n_bins`, `binning` and `sample_weight`, as in `calibration_curve`.
 
     Returns:

@@ -18,16 +18,6 @@ from softgold.checks import check_choice
 from softgold.metrics.inputs import targets_and_predictions
 from softgold.metrics.ranked import Ranking
 
-__all__ = [
-    "F1Threshold",
-    "StratifiedBrier",
-    "balanced_brier",
-    "best_f1_threshold",
-    "brier_score",
-    "log_loss",
-    "stratified_brier",
-]
-
 FloatArray = NDArray[np.float64]
 LabelNoise = Literal["include", "exclude"]
 
@@ -69,7 +59,7 @@ def brier_score(
         p: Soft labels in [0, 1], shape (n,).
         predicted: Predicted probabilities q in [0, 1], shape (n,).
         label_noise: `include`: expected score over labels drawn from p, whose least value is the mean of p (1 - p);
-            `exclude`: that value taken off, which leaves the mean of (p - q)^2. The same for binary labels.
+            `exclude`: without that value, which leaves the mean of (p - q)^2. The same for binary labels.
         sample_weight: Weight of each item, shape (n,).
 
     Returns:
@@ -97,13 +87,11 @@ def log_loss(
     """Logarithmic loss in nats: mean of -p log q - (1 - p) log(1 - q), with 0 log 0 = 0 and no clipping.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        predicted: Predicted probabilities q in [0, 1], shape (n,).
-        label_noise: `include`: cross entropy; `exclude`: less the entropy of p, the Kullback-Leibler divergence.
-        sample_weight: Weight of each item, shape (n,).
+        p, predicted, sample_weight: As in `brier_score`.
+        label_noise: `include`: cross entropy; `exclude`: minus the entropy of p, the Kullback-Leibler divergence.
 
     Returns:
-        The loss; infinite when something possible was predicted impossible, NaN without items.
+        The loss; infinite if probability 0 was given to something that happened, NaN without items.
 
     >>> round(log_loss([1, 0], [0.5, 0.5]), 4), log_loss([1, 0], [1, 0]), log_loss([1], [0])
     (0.6931, 0.0, inf)
@@ -121,9 +109,7 @@ def stratified_brier(p: ArrayLike, predicted: ArrayLike, *, sample_weight: Array
     """Brier score of each class by itself: mean of (1 - q)^2 weighted by p, and of q^2 weighted by 1 - p.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        predicted: Predicted probabilities q in [0, 1], shape (n,).
-        sample_weight: Weight of each item, shape (n,).
+        p, predicted, sample_weight: As in `brier_score`.
 
     Returns:
         Both scores, their sum and their mean.
@@ -142,12 +128,10 @@ def stratified_brier(p: ArrayLike, predicted: ArrayLike, *, sample_weight: Array
 def balanced_brier(p: ArrayLike, predicted: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Balanced Brier score as published: the sum, not the mean, of the scores of both classes.
 
-    A dummy that always says 0 has 1, however rare the positives are; `stratified_brier(...).balanced_mean` is the mean.
+    A model that always says 0 scores 1, however rare positives are. `stratified_brier(...).balanced_mean` is the mean.
 
     Args:
-        p: Soft labels in [0, 1], shape (n,).
-        predicted: Predicted probabilities q in [0, 1], shape (n,).
-        sample_weight: Weight of each item, shape (n,).
+        p, predicted, sample_weight: As in `brier_score`.
 
     Returns:
         The sum in [0, 2]; NaN when a class is absent.

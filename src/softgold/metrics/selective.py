@@ -14,15 +14,13 @@ from softgold.checks import as_finite, check_choice, check_same_length
 from softgold.metrics.inputs import weights_or_ones
 from softgold.metrics.sweep import rank
 
-__all__ = ["RiskCoverageCurve", "aurc", "excess_aurc", "risk_coverage_curve"]
-
 FloatArray = NDArray[np.float64]
 Integral = Literal["riemann", "trapezoid"]
 
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageCurve:
-    """One entry a distinct confidence, descending; each of shape (G,).
+    """One entry per distinct confidence, descending; each of shape (G,).
 
     Attributes:
         coverage: Share of the cases with at least this confidence, the last entry 1.
@@ -86,10 +84,8 @@ def aurc(
       a group of ties, and so can reward a confidence that cannot tell the cases apart.
 
     Args:
-        risk: Loss of each case, shape (n,).
-        confidence: Confidence in each case, shape (n,).
+        risk, confidence, sample_weight: As in `risk_coverage_curve`.
         integral: Which area.
-        sample_weight: Copies of each case, shape (n,).
 
     Returns:
         The area, between the least and the greatest risk; NaN without cases.
@@ -115,13 +111,11 @@ def excess_aurc(
     integral: Integral = "riemann",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """AURC less that of the oracle, which ranks the cases by their risk; both by the same integral.
+    """AURC minus that of the oracle, which ranks the cases by their risk; both by the same integral.
 
     Args:
-        risk: Loss of each case, shape (n,).
-        confidence: Confidence in each case, shape (n,).
+        risk, confidence, sample_weight: As in `risk_coverage_curve`.
         integral: Which area; by `riemann` the excess is never negative, and 0 for the oracle.
-        sample_weight: Copies of each case, shape (n,).
 
     Returns:
         The excess; NaN without cases.

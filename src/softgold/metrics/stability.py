@@ -12,8 +12,6 @@ from scipy.stats import linregress, rankdata
 from softgold.checks import as_finite, check_same_length
 from softgold.errors import InputError
 
-__all__ = ["RankingStability", "r_squared", "ranking_stability"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Order", "Sweep", "area_under_roc", "average_precision", "positives_in_top", "rank", "ratio", "sweep_of"]
-
 FloatArray = NDArray[np.float64]
 
 TRACE = 1e-290

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from softgold.tables.votes import VoteTable
 
-__all__ = ["agreement_with_others"]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -22,6 +20,14 @@ def agreement_with_others(votes: VoteTable) -> FloatArray:
     >>> agreement_with_others(table).tolist()
     [0.5, 0.5, 0.0]
     """
+    hits, total = agreement_sums(votes)
+    shares = np.full(votes.n_annotators, np.nan)
+    np.divide(hits, total, out=shares, where=total > 0)
+    return shares
+
+
+def agreement_sums(votes: VoteTable) -> tuple[FloatArray, FloatArray]:
+    """Return each annotator's votes that agree and all that count, each of shape (A,); see `agreement_with_others`."""
     weight = np.ones(votes.n_votes) if votes.weights is None else votes.weights.astype(np.float64)
     count = np.bincount(votes.item_codes, weights=weight, minlength=votes.n_items)
     own, own_positives = _own_votes(votes, weight)
@@ -31,9 +37,7 @@ def agreement_with_others(votes: VoteTable) -> FloatArray:
     counted = weight * (others > 1e-9)
     total = np.bincount(votes.annotator_codes, weights=counted, minlength=votes.n_annotators)
     hits = np.bincount(votes.annotator_codes, weights=counted * agree, minlength=votes.n_annotators)
-    shares = np.full(votes.n_annotators, np.nan)
-    np.divide(hits, total, out=shares, where=total > 0)
-    return shares
+    return hits.astype(np.float64), total.astype(np.float64)
 
 
 def _own_votes(votes: VoteTable, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

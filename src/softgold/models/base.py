@@ -1,4 +1,4 @@
-"""What a model is, what its posterior offers, and the registry of models: the contract that fits on one page."""
+"""Models, posteriors and the registry of models: the contract on one page."""
 
 from __future__ import annotations
 
@@ -20,25 +20,6 @@ from softgold.readers import read_votes
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = [
-    "ADVERSARIAL",
-    "DEFAULT_MODEL",
-    "MODELS",
-    "Arrays",
-    "ComponentReport",
-    "Diagnostics",
-    "Fit",
-    "FitState",
-    "FloatArray",
-    "Model",
-    "Notice",
-    "OnProgress",
-    "Posterior",
-    "Progress",
-    "find_model",
-    "fit",
-]
-
 FloatArray = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -55,7 +36,7 @@ MODELS: dict[str, str] = {
 
 
 class Posterior(ABC):
-    """What a fitted model says of items and annotators."""
+    """Results of a fitted model for items and annotators."""
 
     item_ids: pd.Index[str]
     annotator_ids: pd.Index[str]
@@ -94,7 +75,7 @@ class ComponentReport:
         items: Number of items.
         annotators: Number of annotators.
         votes: Number of votes.
-        certainty: Probability that its annotators were read the right way round; below 1, p mixes both ways.
+        certainty: Probability that its annotators are helpful as fitted, not adversarial; below 1, p mixes both.
     """
 
     items: int
@@ -172,14 +153,20 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """A fitted model: what it says, how it went, and what decided it.
+    """A fitted model: posterior, diagnostics, settings and votes.
 
     Attributes:
         model: Name of the model in the registry.
         settings: The model's settings, a frozen dataclass of plain values.
         votes: The votes that it was fitted to.
-        posterior: What it says.
+        posterior: Items and annotators.
         diagnostics: How it went.
+
+    Example:
+        >>> from softgold.simulation import simulate
+        >>> found = fit(simulate(n_items=50, n_annotators=12, seed=0).votes, model="mean")
+        >>> found.model, len(found.posterior.soft_labels()), found.diagnostics.converged
+        ('mean', 50, True)
     """
 
     model: str
@@ -189,7 +176,7 @@ class Fit:
     diagnostics: Diagnostics
 
     def summary(self) -> FitSummary:
-        """Return what a person wants to know first; it prints as a few lines."""
+        """Return the main facts; they print as a few lines."""
         labels, annotators, found = self.posterior.soft_labels(), self.posterior.annotators(), self.diagnostics
         adversarial = annotators["p_adversarial"] > ADVERSARIAL if "p_adversarial" in annotators else pd.Series([False])
         return FitSummary(

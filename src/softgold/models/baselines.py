@@ -18,8 +18,6 @@ from softgold.tables.ratings import RatingTable
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["MAJORITY", "MEAN", "Majority", "Mean", "RatingMean", "Tie"]
-
 Tie = Literal["positive", "negative"]
 
 
@@ -42,7 +40,7 @@ class Majority(CountBaseline):
     """Majority vote: p is 1 or 0, and 0.5 at a tie, whatever the order of the rows.
 
     Attributes:
-        tie: Side on which a tie falls when a hard label is wanted; None for no hard labels. p stays 0.5.
+        tie: Hard label of a tie, where p is 0.5; None for no hard labels.
 
     Example:
         >>> votes = VoteTable.from_codes([0, 0, 1], [0, 1, 0], [1, 0, 1], ["x", "y"], ["ann", "bob"])

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["FitSummary"]
-
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What a person wants to know of a fit first.
+    """The main facts of a fit.
 
     Attributes:
         model: Name of the model.

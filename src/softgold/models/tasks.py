@@ -11,8 +11,6 @@ from softgold.errors import SoftgoldWarning, UsageError
 from softgold.models.base import DEFAULT_MODEL, Fit, fit
 from softgold.tables.votes import VoteTable
 
-__all__ = ["fit_tasks"]
-
 # Starting processes takes about three seconds: less work than this is done in this one.
 WORTH_PROCESSES = 6.0
 
@@ -67,7 +65,7 @@ def _in_processes(names: list[str], votes: Mapping[str, VoteTable], model: str, 
 
     jobs = (delayed(_fit_silently)(name, votes[name], model, options) for name in names)
     for name, result in Parallel(n_jobs=cores, return_as="generator")(jobs):
-        # A process keeps its warnings to itself.
+        # Warnings of another process are not seen here.
         for notice in result.diagnostics.notices:
             if notice.kind != "reader":
                 warnings.warn(f"{name}: {notice.text}", notice.category, stacklevel=2)

@@ -16,12 +16,14 @@ Nothing that exists is replaced unless `force` is given.
 from softgold.output.atomic import atomic_directory, atomic_file, atomic_files, update_directory
 from softgold.output.journal import reading, settle
 from softgold.output.json import json_text, to_jsonable, write_json
-from softgold.output.tables import excel_safe, table_text, undo_excel_safe, write_table
-from softgold.output.targets import RUN_MARKER, PathLike, check_target
+from softgold.output.system import RUN_MARKER
+from softgold.output.tables import excel_safe, table_text, undo_excel_safe, write_table, write_tables
+from softgold.output.targets import PathLike, Stamps, check_target, stamps
 
 __all__ = [
     "RUN_MARKER",
     "PathLike",
+    "Stamps",
     "atomic_directory",
     "atomic_file",
     "atomic_files",
@@ -30,10 +32,12 @@ __all__ = [
     "json_text",
     "reading",
     "settle",
+    "stamps",
     "table_text",
     "to_jsonable",
     "undo_excel_safe",
     "update_directory",
     "write_json",
     "write_table",
+    "write_tables",
 ]

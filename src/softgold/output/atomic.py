@@ -11,11 +11,16 @@ from pathlib import Path
 from softgold.errors import OutputError
 from softgold.output.journal import replace_together, sweep
 from softgold.output.rebuild import can_rebuild, exchange_rebuilt
-from softgold.output.system import exchange, locked, rename_new, sync_directory, sync_file, sync_tree
-from softgold.output.targets import RUN_MARKER, PathLike, as_output_error, check_target
-from softgold.output.temporaries import is_own, public_path, temporary_sibling
-
-__all__ = ["atomic_directory", "atomic_file", "atomic_files", "count_written", "update_directory"]
+from softgold.output.system import RUN_MARKER, exchange, locked, rename_new, sync_directory, sync_file, sync_tree
+from softgold.output.targets import (
+    PathLike,
+    Stamps,
+    as_output_error,
+    check_target,
+    refuse_replaced,
+    stamps,
+)
+from softgold.output.temporaries import is_own, temporary_sibling
 
 _written = 0
 
@@ -90,6 +95,8 @@ def atomic_files(paths: Sequence[PathLike], *, force: bool = False) -> Iterator[
         ['key.csv', 'sheet.csv']
     """
     targets = [check_target(path, force=force) for path in paths]
+    if len(set(targets)) < len(targets):
+        raise OutputError(f"two results cannot be written to one file: {_repeated(targets)}")
     for folder in {target.parent for target in targets}:
         _sweep_around(folder)
     with ExitStack() as removal:
@@ -101,16 +108,13 @@ def atomic_files(paths: Sequence[PathLike], *, force: bool = False) -> Iterator[
             for temporary, target in zip(temporaries, targets, strict=True):
                 _finish_file(temporary, target)
         with as_output_error(targets[0]):
-            _replace_all(list(zip(temporaries, targets, strict=True)), force)
+            renames = list(zip(temporaries, targets, strict=True))
+            replace_together(renames, check=lambda: [check_target(target, force=force) for target in targets])
         _count(targets[0])
 
 
-def _replace_all(renames: list[tuple[Path, Path]], force: bool) -> None:
-    def check() -> None:
-        for _, target in renames:
-            check_target(target, force=force)
-
-    replace_together(renames, check=check)
+def _repeated(targets: Sequence[Path]) -> Path:
+    return next(target for at, target in enumerate(targets) if target in targets[:at])
 
 
 @contextmanager
@@ -159,11 +163,19 @@ def _put_directory(temporary: Path, target: Path, force: bool, marker: str) -> N
 
 
 @contextmanager
-def update_directory(path: PathLike, names: Sequence[str], *, force: bool = False) -> Iterator[Path]:
+def update_directory(
+    path: PathLike, names: Sequence[str], *, force: bool = False, began: Stamps | None = None
+) -> Iterator[Path]:
     """Give a temporary directory in which to write the files `names`, then put them into the directory `path` together.
 
     The other files of `path` stay as they are. A run directory holds the old files or the new ones at every moment; in
     any other folder, an update that was killed halfway is completed by the next command that writes there.
+
+    Args:
+        path: The directory.
+        names: Paths of the files, relative to it.
+        force: Replace files that exist.
+        began: The `stamps` of the run that the files were made from; that of the run as it is now if left out.
 
     Raises:
         OutputError: A file exists and `force` is not given, or another process replaced the whole run meanwhile.
@@ -174,7 +186,7 @@ def update_directory(path: PathLike, names: Sequence[str], *, force: bool = Fals
     for name in names:
         check_target(folder / name, force=force)
     _sweep_around(folder)
-    began = _identity(folder)
+    began = began or stamps(folder)
     rebuild = not is_own(folder) and can_rebuild(folder)
     with temporary_sibling(folder if rebuild else folder / "update") as temporary:
         with as_output_error(folder):
@@ -185,37 +197,32 @@ def update_directory(path: PathLike, names: Sequence[str], *, force: bool = Fals
                 _finish_file(temporary / name, folder / name)
         with as_output_error(folder):
             if not (rebuild and _exchange_whole(temporary, folder, names, force, began)):
-                _replace_each(temporary, folder, names, force)
+                _replace_each(temporary, folder, names, force, began)
         _count(folder)
 
 
-def _exchange_whole(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: object) -> bool:
+def _exchange_whole(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: Stamps) -> bool:
     with _turn(folder):
         for name in names:
             check_target(folder / name, force=force)
-        if _identity(folder) != began:
-            raise OutputError(f"{public_path(folder)} was replaced by another process meanwhile; run the command again")
+        refuse_replaced(folder, began)
         return exchange_rebuilt(temporary, folder, names)
 
 
-def _replace_each(temporary: Path, folder: Path, names: Sequence[str], force: bool) -> None:
+def _replace_each(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: Stamps) -> None:
+    def check() -> None:
+        for name in names:
+            check_target(folder / name, force=force)
+        refuse_replaced(folder, began)
+
     if temporary.parent == folder:
-        _replace_all([(temporary / name, folder / name) for name in names], force)
+        replace_together([(temporary / name, folder / name) for name in names], check=check)
         return
     # The folder cannot be exchanged after all. A mounted one needs copies: nothing can be renamed into it.
     with temporary_sibling(folder / "update") as inside:
         shutil.copytree(temporary, inside)
         sync_tree(inside)
-        _replace_all([(inside / name, folder / name) for name in names], force)
-
-
-def _identity(folder: Path) -> tuple[int, ...] | None:
-    """Return what tells one run in a folder from the next, which a fit with `--force` may put in its place."""
-    try:
-        found = (folder / RUN_MARKER).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        replace_together([(inside / name, folder / name) for name in names], check=check)
 
 
 def _turn(folder: Path) -> ExitStack | nullcontext[None]:

@@ -1,8 +1,8 @@
 """A journal of renames that belong together, which the next process completes if the one that wrote it was killed.
 
-The journal of a folder is the file `.softgold-journal` in it, or a link to the journal of another folder when one
-update concerns several. It appears whole, by a rename, and from then on the update is decided: whoever finds it carries
-out the renames that are left, while holding the locks of all folders concerned.
+The journal of a folder is the file `.softgold-journal` in it or in a folder above it, or a link to the journal of
+another folder when one update concerns several. It appears whole, by a rename, and from then on the update is decided:
+whoever finds it carries out the renames that are left, while holding the locks of all folders concerned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from softgold.errors import OutputError
-from softgold.output.system import locked, sync_directory, sync_file
+from softgold.output.system import is_locked, locked, sync_directory, sync_file
 from softgold.output.temporaries import (
     dead_temporaries,
     is_own,
@@ -26,53 +26,78 @@ from softgold.output.temporaries import (
     temporary_sibling,
 )
 
-__all__ = ["Rename", "reading", "replace_together", "settle", "sweep"]
-
 JOURNAL = ".softgold-journal"
 FORMAT = "softgold journal 1"
-MOST_BYTES = 10**6
+DEPTH = 3  # from a file of one question of a study to the study
+MOST_BYTES = 2 * 10**7  # a study with tens of thousands of questions
 
 Rename = tuple[Path, Path]
 
 
-def replace_together(renames: Sequence[Rename], *, check: Callable[[], None]) -> None:
+def replace_together(renames: Sequence[Rename], *, check: Callable[[], object]) -> None:
     """Rename each temporary to its target, all or none of them even if the process is killed.
 
     Args:
-        renames: Pairs (temporary, target). A temporary is in the folder of its target, or in a temporary folder there.
+        renames: Pairs (temporary, target). A temporary is a sibling of its target, or has the target's place in a
+            temporary folder that is beside the target or further up.
         check: Called when the folders are locked; what it raises stops the update before anything has changed.
     """
     folders = sorted({target.parent for _, target in renames})
     with ExitStack() as locks:
-        for folder in folders:
+        for folder in _concerned(renames, folders):
             locks.enter_context(locked(folder))
         for folder in folders:
             _complete(folder)
         check()
-        _announce(renames, folders)
         try:
+            _announce(renames, folders)
+            if _read(folders[0] / JOURNAL) is None:
+                raise RuntimeError(f"the journal of {folders[0]} cannot be read back")
             _complete(folders[0])
-        except BaseException:  # Ctrl-C, or a request to end: the update is decided, and takes microseconds
-            for temporary, _ in renames:
-                leave_for_journal(temporary)
-            _complete(folders[0])
+        except BaseException:  # Ctrl-C, or a request to end
+            _end_interrupted(renames, folders)
             raise
+
+
+def _end_interrupted(renames: Sequence[Rename], folders: Sequence[Path]) -> None:
+    """Complete an update that is decided, because its journal is there, or remove the links of one that is not."""
+    if _read(folders[0] / JOURNAL) is not None:
+        for temporary, _ in renames:
+            leave_for_journal(temporary)
+    for folder in folders:
+        _complete(folder)
+    for temporary, _ in renames:
+        _clear(temporary)
 
 
 def settle(path: str | os.PathLike[str]) -> None:
     """Complete updates that a killed process left halfway; call it before reading a file or folder.
 
     Args:
-        path: The file or folder. Its own updates are completed, and those of the folder that it is in.
+        path: The file or folder. Its own updates are completed, and those of the folders that it is in.
     """
     place = Path(os.path.realpath(path))
-    for folder in (place, place.parent):
-        if os.path.lexists(folder / JOURNAL) and not is_own(folder):
-            home = Path(os.path.realpath(folder / JOURNAL)).parent
-            with ExitStack() as locks:
-                for place in sorted({folder, home}):
-                    locks.enter_context(locked(place))
-                _complete(folder)
+    for folder in (place, *place.parents[:DEPTH]):
+        if is_own(folder) or not _is_open(folder / JOURNAL):
+            continue
+        renames, folders = _read(Path(os.path.realpath(folder / JOURNAL))) or ([], [folder])
+        concerned = _concerned(renames, folders)
+        if any(is_locked(one) for one in concerned):  # whoever holds a lock has settled before
+            continue
+        with ExitStack() as locks:
+            for one in concerned:
+                locks.enter_context(locked(one))
+            _complete(folder)
+
+
+def _concerned(renames: Sequence[Rename], folders: Sequence[Path]) -> list[Path]:
+    """Return the folders to lock, outer ones first: those with the targets, and those that are targets themselves."""
+    return sorted({*folders, *(target for _, target in renames if target.is_dir())})
+
+
+def _is_open(journal: Path) -> bool:
+    """Say whether there is something to complete or to clear: a journal of ours, or a link to one that is gone."""
+    return _read(Path(os.path.realpath(journal))) is not None or (journal.is_symlink() and not journal.exists())
 
 
 @contextmanager
@@ -82,10 +107,10 @@ def reading(folder: str | os.PathLike[str]) -> Iterator[None]:
     Updates that were killed halfway are completed before. The block must not write to the folder.
     """
     place = Path(os.path.realpath(folder))
-    settle(place)
-    if is_own(place):
+    if is_own(place) or is_locked(place):
         yield
         return
+    settle(place)
     with locked(place, shared=True):
         yield
 
@@ -103,6 +128,8 @@ def _announce(renames: Sequence[Rename], folders: Sequence[Path]) -> None:
     """Write the journal to the first folder; links to it, which mean nothing before it is there, to the others."""
     home = folders[0]
     for folder in folders[1:]:
+        if home in folder.parents[:DEPTH]:
+            continue
         with temporary_sibling(folder / JOURNAL) as link:
             link.symlink_to(os.path.relpath(home / JOURNAL, folder))
             link.replace(folder / JOURNAL)
@@ -155,8 +182,9 @@ def _carry_out(temporary: Path, target: Path) -> None:
 
 def _clear(temporary: Path) -> None:
     """Remove what the renames leave: the old folder, and the folder that held the temporaries."""
-    if is_temporary(temporary.parent.name):
-        remove(temporary.parent)
+    root = _temporary_root(temporary)
+    if root != temporary:
+        remove(root)
     elif temporary.parent.is_dir():
         for old in temporary.parent.glob(f"{temporary.name}-*-old"):
             remove(old)
@@ -165,7 +193,7 @@ def _clear(temporary: Path) -> None:
 def _read(journal: Path) -> tuple[list[Rename], list[Path]] | None:
     """Return the renames and folders of a journal; None if there is none, or if it is not one of ours.
 
-    Only temporaries in or below a folder are ever renamed, and only to names in that folder, so that a journal in a
+    Only temporaries of a folder are ever renamed, and only to names in or below that folder, so that a journal in a
     folder from elsewhere can do no harm.
     """
     try:
@@ -181,7 +209,20 @@ def _read(journal: Path) -> tuple[list[Rename], list[Path]] | None:
 
 def _rename(home: Path, pair: Any) -> Rename:
     temporary, target = (Path(os.path.normpath(home / str(name))) for name in pair)
-    place = temporary if is_temporary(temporary.name) else temporary.parent
-    if not is_temporary(place.name) or place.parent != target.parent:
+    root = _temporary_root(temporary)
+    belongs = root.parent == target.parent if root == temporary else root.parent / temporary.relative_to(root) == target
+    if not belongs:
         raise ValueError(f"{temporary} is not a temporary of {target}")
     return temporary, target
+
+
+def _temporary_root(path: Path) -> Path:
+    """Return the temporary that a path is, or the temporary folder that it is in.
+
+    Raises:
+        ValueError: There is none.
+    """
+    for place in (path, *path.parents):
+        if is_temporary(place.name):
+            return place
+    raise ValueError(f"{path} is not in a temporary")

@@ -14,8 +14,6 @@ import numpy as np
 from softgold.output.atomic import atomic_file
 from softgold.output.targets import PathLike
 
-__all__ = ["json_text", "to_jsonable", "write_json"]
-
 
 def write_json(value: Any, path: PathLike, *, force: bool = False) -> None:
     """Write a value as JSON, atomically."""
@@ -50,7 +48,8 @@ def to_jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, np.ndarray | np.generic):
-        return to_jsonable(value.tolist())
+        plain = value.dtype.kind in "biu" or (value.dtype.kind == "f" and np.isfinite(value).all())
+        return value.tolist() if plain else to_jsonable(value.tolist())
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "columns") and hasattr(value, "to_dict"):  # a data frame, without importing pandas

@@ -7,11 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from softgold.output.system import exchange, sync_directory
-from softgold.output.targets import RUN_MARKER
+from softgold.output.system import RUN_MARKER, exchange, sync_directory
 from softgold.output.temporaries import dead_temporaries
-
-__all__ = ["can_rebuild", "exchange_rebuilt"]
 
 # Links cost a system call each. A folder with more files than any run is someone else's, and is updated in place.
 MOST_FILES = 1000

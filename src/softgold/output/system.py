@@ -9,14 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from softgold.errors import OutputError
-
-__all__ = ["exchange", "locked", "rename_new", "sync_directory", "sync_file", "sync_tree"]
 
 HAS_LOCKS = find_spec("fcntl") is not None  # on POSIX systems
 AT_FDCWD = -100
@@ -24,8 +22,11 @@ RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 # What kernels, file systems and sandboxes without the call answer.
 UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM, errno.ENOTTY}
-# Locks are held for milliseconds; a process that was stopped while holding one must not hang all others.
-LOCK_SECONDS = 30.0
+# Writers hold locks for milliseconds, readers as long as they read. A process that was stopped while holding one must
+# not hang all others for ever; and what took hours to compute waits longer before it is given up.
+READER_SECONDS = 30.0
+WRITER_SECONDS = 600.0
+RUN_MARKER = "run.json"  # the file by which a run directory is known
 
 _held = threading.local()
 
@@ -82,29 +83,46 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Hold the advisory lock of a folder, so that writers of softgold take turns; without a lock where there is none.
 
     The lock belongs to the folder itself, not to its name. When the folder was exchanged while this call waited, it
-    starts again with the folder that now has the name.
+    starts again with the folder that now has the name. Whoever locks the run of one question of a study also holds a
+    shared lock of the study, which is exchanged as a whole.
 
     Raises:
-        OutputError: Another process held the lock for half a minute.
+        OutputError: Another process held the lock for too long.
     """
-    held = vars(_held).setdefault("folders", {})
+    held = _held_folders()
     if folder in held:
         if shared < held[folder]:
             raise RuntimeError(f"{folder} is being read in this thread and cannot be written meanwhile")
         yield
         return
-    descriptor = _lock(folder, shared)
-    held[folder] = shared
-    try:
-        yield
-    finally:
-        del held[folder]
-        if descriptor is not None:
-            os.close(descriptor)
+    with ExitStack() as outer:
+        study = folder.parent.parent
+        if (study / RUN_MARKER).is_file() and study not in held:
+            outer.enter_context(locked(study, shared=True))
+        descriptor = _lock(folder, shared)
+        held[folder] = shared
+        try:
+            yield
+        finally:
+            del held[folder]
+            if descriptor is not None:
+                _unlock(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Say whether this thread holds the lock of a folder."""
+    return folder in _held_folders()
+
+
+def _held_folders() -> dict[Path, bool]:
+    """Return the folders that this thread has locked, and whether the lock is a shared one."""
+    folders: dict[Path, bool] = vars(_held).setdefault("folders", {})
+    return folders
 
 
 def _lock(folder: Path, shared: bool) -> int | None:
-    deadline = time.monotonic() + LOCK_SECONDS
+    patience = READER_SECONDS if shared else WRITER_SECONDS
+    deadline = time.monotonic() + patience
     while HAS_LOCKS:
         try:
             descriptor = os.open(folder, os.O_RDONLY)
@@ -112,7 +130,9 @@ def _lock(folder: Path, shared: bool) -> int | None:
             return None  # it is gone or not readable; what is done next will say so
         try:
             if not _lock_before(descriptor, shared, deadline):
-                raise OutputError(f"another process has been writing to {folder} for {LOCK_SECONDS:.0f} seconds")
+                raise OutputError(
+                    f"another process has been using {folder} for {patience:.0f} seconds; end it and run this again"
+                )
             if _still_named(descriptor, folder):
                 return descriptor
         except BaseException:
@@ -139,6 +159,14 @@ def _lock_before(descriptor: int, shared: bool, deadline: float) -> bool:
             return True  # a file system without locks
         else:
             return True
+
+
+def _unlock(descriptor: int) -> None:
+    import fcntl
+
+    with suppress(OSError):  # said aloud: a process that was forked meanwhile has the descriptor too
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _still_named(descriptor: int, folder: Path) -> bool:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from softgold.errors import OutputError
-from softgold.output.atomic import atomic_file
+from softgold.output.atomic import atomic_file, atomic_files
 from softgold.output.targets import PathLike
 from softgold.output.temporaries import public_path
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["excel_safe", "table_text", "undo_excel_safe", "write_table"]
 
 # A cell that begins so is a formula to a spreadsheet.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -41,6 +40,17 @@ def write_table(frame: pd.DataFrame, path: PathLike, *, force: bool = False) -> 
         temporary.write_bytes(gzip.compress(data, mtime=0) if suffixes[-1:] == [".gz"] else data)
 
 
+def write_tables(tables: Sequence[tuple[Path, pd.DataFrame]], *, force: bool = False) -> None:
+    """Write any number of tables, all of them or none, each to its path as `write_table` does."""
+    if len(tables) < 2:
+        for path, frame in tables:
+            write_table(frame, path, force=force)
+        return
+    with atomic_files([path for path, _ in tables], force=force) as temporaries:
+        for (_, frame), temporary in zip(tables, temporaries, strict=True):
+            write_table(frame, temporary)
+
+
 def table_text(frame: pd.DataFrame, *, separator: str = ",") -> str:
     """Return the table as the text that `write_table` writes.
 
@@ -49,8 +59,7 @@ def table_text(frame: pd.DataFrame, *, separator: str = ",") -> str:
     'item,p,b_mean\\n007,0.1,\\n'
     """
     # The csv module of Python 3.11 leaves a lone carriage return unquoted, and readers then see a line end.
-    texts = frame.select_dtypes(include=["str", "object"])
-    returns = any(texts[name].astype("str").str.contains("\r", regex=False).any() for name in texts)
+    returns = any(frame[name].astype("str").str.contains("\r", regex=False).any() for name in _text_columns(frame))
     quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     return frame.to_csv(index=False, sep=separator, lineterminator="\n", quoting=quoting)
 
@@ -64,8 +73,13 @@ def excel_safe(frame: pd.DataFrame) -> pd.DataFrame:
     >>> excel_safe(pd.DataFrame({"item": ["=1+1", "scan-7"], "p": [-0.5, 1.0]}))["item"].tolist()
     ["'=1+1", 'scan-7']
     """
-    texts = frame.select_dtypes(include=["str", "object", "category"])
-    return frame.assign(**{str(name): texts[name].map(_inert, na_action="ignore") for name in texts})
+    safe = {str(name): frame[name].map(_inert, na_action="ignore") for name in _text_columns(frame)}
+    return frame.assign(**safe)
+
+
+def _text_columns(frame: pd.DataFrame) -> list[Any]:
+    """Return the columns that may hold text: objects, texts and categories, whatever pandas calls these types."""
+    return [name for name, dtype in frame.dtypes.items() if dtype.kind == "O"]
 
 
 def undo_excel_safe(text: str) -> str:

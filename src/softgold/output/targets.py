@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from softgold.errors import OutputError, SoftgoldError
 from softgold.output.journal import settle
+from softgold.output.system import RUN_MARKER
 from softgold.output.temporaries import public_path
 
-__all__ = ["RUN_MARKER", "PathLike", "as_output_error", "check_target"]
-
 PathLike = str | os.PathLike[str]
-RUN_MARKER = "run.json"
+# What tells a file from the one that took its place: see `stamps`.
+Stamps = Mapping[str, tuple[int, ...] | None]
+
+
+def stamps(folder: PathLike, names: Iterable[str] = (RUN_MARKER,)) -> Stamps:
+    """Return what tells files of a folder from those that another process may put in their place.
+
+    Files that stay when others are added or replaced keep theirs. One that does not exist has None.
+    """
+    return {name: _stamp(Path(folder) / name) for name in names}
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def refuse_replaced(folder: Path, began: Stamps) -> None:
+    """Stop work that began with other files than the folder has by now.
+
+    Raises:
+        OutputError: A file was replaced.
+    """
+    for name, stamp in began.items():
+        if _stamp(folder / name) != stamp:
+            what = public_path(folder) if name == RUN_MARKER else public_path(folder / name)
+            raise OutputError(f"{what} was replaced by another process meanwhile; run the command again")
 
 
 def check_target(path: PathLike, *, force: bool = False, directory: bool = False, marker: str = RUN_MARKER) -> Path:
@@ -37,6 +65,8 @@ def check_target(path: PathLike, *, force: bool = False, directory: bool = False
             raise OutputError(f"cannot write {path}: the folder {parent} does not exist")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise OutputError(f"cannot write {path}: the folder {parent} is not writable")
+        if target.is_symlink():
+            raise OutputError(f"cannot write {path}: it is a link that leads back to itself")
         settle(parent)
         if target.exists():
             _check_existing(target, force, directory, marker)

@@ -12,16 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = [
-    "dead_temporaries",
-    "is_own",
-    "is_temporary",
-    "leave_for_journal",
-    "public_path",
-    "remove",
-    "temporary_sibling",
-]
-
 PATTERN = re.compile(r"\.softgold-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]{6}-", re.ASCII)
 # The longest name that file systems take has 255 bytes.
 KEPT_BYTES = 100
@@ -37,7 +27,7 @@ def temporary_sibling(target: Path) -> Iterator[Path]:
     """Give an unused name beside `target`, and remove what is there in the end.
 
     The name carries the host, the process id and the start time of the process, by which `dead_temporaries` knows
-    whether its owner is alive. It ends as the target's name does: NumPy, pandas and gzip read meaning from suffixes.
+    whether its owner is alive. It ends like the target's name: NumPy, pandas and gzip read meaning from suffixes.
     """
     tail = os.fsencode(target.name)[-KEPT_BYTES:].decode("utf-8", "ignore")
     pid = os.getpid()

@@ -18,8 +18,6 @@ from softgold.planning.crew import Crew
 from softgold.planning.outcomes import Outlook, look_ahead
 from softgold.tables.votes import VoteTable
 
-__all__ = ["PLAN_COLUMNS", "VotePlan", "plan_votes"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -33,6 +31,7 @@ PLAN_COLUMNS = (
     "expected_error_after",
 )
 MAX_PER_ITEM = 3
+MOST_PER_ITEM = 20  # the number of outcomes of so many votes is in the tens of thousands
 CLOSED = 0.01**2  # a vote that is expected to move p by less than 0.01 (root mean square) is not worth buying
 
 
@@ -135,7 +134,7 @@ def plan_votes(
     """
     beliefs = Beliefs.of(fitted, votes)
     budget = check_positive_int(budget, "budget")
-    max_per_item = check_positive_int(max_per_item, "max_per_item")
+    max_per_item = check_positive_int(max_per_item, "max_per_item", maximum=MOST_PER_ITEM)
     check_in_range(explore, 0.0, 1.0, "explore")
     pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
     outlook = look_ahead(beliefs, pool, max_per_item)
@@ -202,7 +201,7 @@ def _plan(
     rows: IntArray | None = None,
 ) -> VotePlan:
     chosen = _by_value(outlook, wanted)
-    if assignment is not None and rows is not None:  # an item may have lost all its votes for want of people
+    if assignment is not None and rows is not None:  # an item may have lost all its votes because nobody was free
         place = np.full(len(wanted), -1)
         place[chosen] = np.arange(len(chosen))
         assignment = replace(assignment, rows=place[rows[assignment.rows]])

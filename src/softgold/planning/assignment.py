@@ -1,4 +1,4 @@
-"""Who votes on what: the ablest where it matters, nobody twice on an item, and a share to learn about newcomers."""
+"""Assignment of people to items: the ablest where it matters, nobody twice, some votes to learn about newcomers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import vote_values
-
-__all__ = ["NEWCOMER_VOTES", "Assignment", "assign"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -152,7 +150,7 @@ def _fill(desk: _Desk, order: list[int]) -> None:
 
 
 def _swap(desk: _Desk, slot: int, order: list[int]) -> None:
-    """Free somebody who can take the slot by handing an earlier slot of theirs to one who has votes left."""
+    """Free a person who can take the slot: one of their earlier slots goes to someone with votes left."""
     for earlier in range(slot):
         holder = desk.chosen[earlier]
         if holder < 0 or holder in desk.taken[desk.rows[slot]]:

@@ -13,14 +13,11 @@ from softgold.errors import UsageError
 from softgold.models.base import Fit, Posterior
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.chunks import VoteChunk, vote_chunks
-from softgold.models.crowd.coordinate import in_order
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.states import States
-from softgold.models.crowd.threads import worker_pool
+from softgold.models.crowd.threads import in_order, worker_pool
 from softgold.tables.votes import VoteTable
-
-__all__ = ["Beliefs", "VoterPool", "select_items", "state_masses"]
 
 FloatArray = NDArray[np.float64]
 Result = TypeVar("Result")

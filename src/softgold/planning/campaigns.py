@@ -20,8 +20,6 @@ from softgold.planning.beliefs import Beliefs, VoterPool, select_items, state_ma
 from softgold.planning.outcomes import vote_values
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Campaign", "Sample", "run_campaign"]
-
 FloatArray = NDArray[np.float64]
 
 POINT = 1e-12  # variance of skills that are taken as known

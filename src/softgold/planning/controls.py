@@ -25,8 +25,6 @@ from softgold.planning.crew import Crew
 from softgold.readers.base import shorten
 from softgold.tables.votes import VoteTable
 
-__all__ = ["ControlPlan", "plan_controls"]
-
 FloatArray = NDArray[np.float64]
 
 N_NODES = 5
@@ -105,8 +103,8 @@ def plan_controls(
             f"{1 - CLEAR:g}, and no vote of this annotator), and {count:,} were asked for; ask for fewer"
         )
     cov = _as_matrix(skills.cov[0], beliefs.posterior.population.has_lean)
-    information = _information(beliefs, skills.mean[0], cov)[usable]
-    chosen, gain, after = _greedy(information, cov, count)
+    information = fisher_information(beliefs, skills.mean[0], cov)[usable]
+    chosen, gain, after = choose_greedily(information, cov, count)
     items = usable[chosen]
     unit = beliefs.posterior.population.unit
     spread = float(np.sqrt(cov[0, 0]) / unit), float(np.sqrt(after[0, 0]) / unit)
@@ -118,7 +116,7 @@ def _as_matrix(cov: FloatArray, has_lean: bool) -> FloatArray:
     return np.array([[cov[0], cov[1]], [cov[1], cov[2]]]) if has_lean else np.diag([cov[0], NO_LEAN])
 
 
-def _information(beliefs: Beliefs, mean: FloatArray, cov: FloatArray) -> FloatArray:
+def fisher_information(beliefs: Beliefs, mean: FloatArray, cov: FloatArray) -> FloatArray:
     """Return the expected Fisher matrix of each item as rows (cc, cd, dd), shape (I, 3)."""
     states = beliefs.states
     nodes, weights = normal_nodes(N_NODES)
@@ -139,7 +137,9 @@ def _information(beliefs: Beliefs, mean: FloatArray, cov: FloatArray) -> FloatAr
     return np.concatenate(list(beliefs.each_chunk(work)))
 
 
-def _greedy(information: FloatArray, cov: FloatArray, count: int) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
+def choose_greedily(
+    information: FloatArray, cov: FloatArray, count: int
+) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
     """Choose items one by one; return their rows, what each adds in nats, and the covariance after all of them."""
     precision = np.linalg.inv(cov)
     open_rows = np.ones(len(information), dtype=bool)

@@ -16,8 +16,6 @@ from softgold.readers.columns import ANNOTATOR, Role, find_column, find_optional
 from softgold.readers.sources import TableLike, open_source
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Crew", "read_crew"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

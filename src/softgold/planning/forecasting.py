@@ -16,8 +16,6 @@ from softgold.planning.crew import Crew
 from softgold.planning.forecast_result import Ambiguous, Curve, Forecast, VotesNeeded
 from softgold.tables.votes import VoteTable
 
-__all__ = ["forecast"]
-
 FloatArray = NDArray[np.float64]
 
 LEVEL = 0.9
@@ -146,15 +144,15 @@ class _Courses:
 
     def curve(self) -> Curve:
         """Return means and intervals."""
-        (low, high), (brier_low, brier_high) = (_ends(part) for part in (self.error_with_luck, self.brier))
+        (low, high), (brier_low, brier_high) = (prediction_ends(part) for part in (self.error_with_luck, self.brier))
         return Curve(self.votes, self.error.mean(axis=0), low, high, self.brier.mean(axis=0), brier_low, brier_high)
 
     def reach(self, target: float) -> FloatArray:
         """Return the votes at which every campaign reaches the target, infinite where it does not."""
-        return np.array([_crossing(self.votes, error, target) for error in self.error_with_luck])
+        return np.array([votes_to_reach(self.votes, error, target) for error in self.error_with_luck])
 
 
-def _ends(draws: FloatArray) -> FloatArray:
+def prediction_ends(draws: FloatArray) -> FloatArray:
     """Return the ends of the interval from n draws, shape (n, P) to (2, P).
 
     Weibull's positions: a further draw lies below the k-th smallest with probability k / (n + 1). NumPy's default ones
@@ -164,7 +162,8 @@ def _ends(draws: FloatArray) -> FloatArray:
     return ends
 
 
-def _crossing(votes: FloatArray, error: FloatArray, target: float) -> float:
+def votes_to_reach(votes: FloatArray, error: FloatArray, target: float) -> float:
+    """Return after how many votes an error falls to the target, interpolated; infinity if it does not."""
     falling = np.minimum.accumulate(error)
     if falling[-1] > target:
         return math.inf
@@ -179,7 +178,7 @@ def _crossing(votes: FloatArray, error: FloatArray, target: float) -> float:
 def _needed(target: float, adaptive: _Courses, uniform: _Courses) -> VotesNeeded:
     each = np.sort(adaptive.reach(target))
     low, high = (float(each[round(tail * (len(each) + 1)) - 1]) for tail in TAILS)  # not between finite and infinite
-    middle, even = (_crossing(part.votes, part.error.mean(axis=0), target) for part in (adaptive, uniform))
+    middle, even = (votes_to_reach(part.votes, part.error.mean(axis=0), target) for part in (adaptive, uniform))
     return VotesNeeded(target, middle, min(low, middle), max(high, middle), even)
 
 

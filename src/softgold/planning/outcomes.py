@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from softgold.planning.beliefs import Beliefs, VoterPool
 
-__all__ = ["Outlook", "look_ahead", "vote_values"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,13 +13,11 @@ from numpy.typing import NDArray
 from softgold.checks import check_choice, check_in_range
 from softgold.errors import InputError, UsageError, warn
 from softgold.models.base import Fit, OnProgress, fit
-from softgold.output import PathLike
+from softgold.output import PathLike, stamps
 from softgold.readers.base import shorten
 from softgold.runs import Round, open_run, save_fit
-from softgold.runs.fits import RunRecord
+from softgold.runs.records import RunRecord
 from softgold.tables.votes import VoteTable
-
-__all__ = ["Conflict", "Update", "merge_votes", "update_run"]
 
 Conflict = Literal["error", "first", "last", "all"]
 
@@ -74,11 +71,21 @@ def update_run(
         cost_per_vote: What a vote costs, for the history.
         source: File that the votes came from, for the history.
         on_progress: Called after every sweep or step.
+
+    Example:
+        >>> import tempfile, softgold
+        >>> votes = softgold.simulate(n_items=50, n_annotators=12, seed=0).votes.to_frame()
+        >>> folder = tempfile.mkdtemp() + "/run"
+        >>> softgold.fit(votes[:-20], engine="coordinate").save(folder)
+        >>> update = update_run(folder, softgold.read_votes(votes[-20:]), cost_per_vote=0.05)
+        >>> [(part.new_votes, part.cost) for part in update.history]
+        [(480, None), (20, 1.0)]
     """
     if cost_per_vote is not None:
         check_in_range(cost_per_vote, 0.0, np.inf, "cost_per_vote")
     run = open_run(path)
-    before, record = run.fit, run.record
+    with run.reading():
+        before, record, began = run.fit, run.record, stamps(path)
     votes = merge_votes(before.votes, new_votes, duplicates)
     added = votes.n_votes - before.votes.n_votes
     after = fit(votes, model=before.model, start=before.posterior, on_progress=on_progress, **asdict(before.settings))
@@ -91,7 +98,8 @@ def update_run(
         votes.n_annotators - before.votes.n_annotators,
         _largest_change(before, after),
     )
-    save_fit(after, Path(path), samples=record.samples, source=record.input.source, force=True, history=history)
+    source = record.input.source  # of the first round; the history has the others
+    save_fit(after, path, samples=record.samples, source=source, force=True, history=history, began=began)
     return update
 
 

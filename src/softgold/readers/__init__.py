@@ -1,6 +1,6 @@
 """Files, data frames and platform exports to vote tables, expert labels, ratings, model scores and soft labels."""
 
-from softgold.readers.exports.base import Export
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.registry import FORMAT_NAMES
 from softgold.readers.importing import read_export
 from softgold.readers.repeats import DuplicateRule

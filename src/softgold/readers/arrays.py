@@ -1,4 +1,4 @@
-"""Reading NumPy files, with a sentence for what is wrong with one."""
+"""Reading NumPy files, with errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.readers.base import display_name, printable
 from softgold.readers.limits import default_max_bytes, too_large
-
-__all__ = ["read_array", "read_arrays"]
 
 Array = NDArray[Any]
 ZIP = b"PK"
@@ -85,7 +83,7 @@ def _refuse_false_size(path: Path, limit: int) -> None:
 
 
 def _bytes_promised(file: Any) -> int:
-    """Return how many bytes the header of an array says that there are; 0 for what is no array."""
+    """Return how many bytes the header of an array says that there are; 0 if it is not an array."""
     if file.read(6) != b"\x93NUMPY":
         return 0
     major, minor = file.read(2)

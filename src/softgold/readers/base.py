@@ -1,16 +1,15 @@
-"""What every source of a table can do, and how an error says where in it something is wrong."""
+"""The interface of a table, and errors that name a place in it."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from softgold.errors import InputError
-
-__all__ = ["Source", "cell_error", "display_name", "printable", "shorten"]
 
 
 class Source(Protocol):
@@ -31,7 +30,7 @@ class Source(Protocol):
         ...
 
     def where(self, row: int) -> str:
-        """Say where a row, counted from 0, is found by a person."""
+        """Return the place of a row, counted from 0, in words."""
         ...
 
 
@@ -71,3 +70,14 @@ def display_name(path: str | os.PathLike[str]) -> str:
         return os.fsencode(path).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # a lone surrogate, which no file name has
         return os.fspath(path).encode("utf-8", "backslashreplace").decode()
+
+
+def web_address(path: str | os.PathLike[str]) -> str:
+    """Return the address (https://..., s3://...) that a path stands for, with both slashes; empty if it is none.
+
+    >>> from pathlib import PurePosixPath
+    >>> web_address(PurePosixPath("https://example.org/votes.csv")), web_address("C:/votes.csv")
+    ('https://example.org/votes.csv', '')
+    """
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)", os.fspath(path), re.DOTALL)
+    return "" if found is None else f"{found[1]}://{found[2]}"

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.readers.base import Source, cell_error, shorten
 
-__all__ = [
-    "MISSING_VOTE",
-    "CodedIds",
-    "FloatArray",
-    "as_index",
-    "code_categories",
-    "code_ids",
-    "code_votes",
-    "parse_numbers",
-    "python_cells",
-]
-
 FloatArray = NDArray[np.float64]
 
 TEXT = pa.large_string()  # the type that pandas holds text in
@@ -189,6 +177,17 @@ def _one_against_rest(source: Source, column: int, texts: list[str], positive: s
     return [int(hit) if hit or not gap else MISSING_VOTE for hit, gap in zip(matches, absent, strict=True)]
 
 
+def code_values(source: Source, column: int, cells: pa.ChunkedArray) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the code of each cell, -1 for a missing one, and the text of each code."""
+    encoded = _encode_text(source, column, cells)
+    return encoded.codes, encoded.values.to_pylist()
+
+
+def votes_of_values(source: Source, column: int, texts: list[str], positive: str) -> list[int]:
+    """Return the vote that each of the values of a column is, as `code_votes` has it with `positive`."""
+    return _one_against_rest(source, column, texts, positive)
+
+
 def _vote_error(
     source: Source, column: int, bad: NDArray[np.bool_], values: NDArray[np.generic], there: Sequence[object]
 ) -> InputError:
@@ -245,7 +244,7 @@ def _parse(text: str, comma: bool) -> float:
     if stripped.lower() in ABSENT:
         return np.nan
     try:
-        # float() also reads 1_000, which no table means as a number; inf stands for what must be refused.
+        # float() also accepts 1_000, which is no number in a table; inf marks what is refused.
         return float(stripped) if "_" not in stripped else np.inf
     except ValueError:
         return np.inf
@@ -259,10 +258,11 @@ def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictio
     """Encode a column as codes into distinct texts, converting only the distinct values."""
     coded_before = pa.types.is_dictionary(cells.type)
     try:
-        encoded = cells if coded_before else pc.dictionary_encode(cells)
-        array = encoded.unify_dictionaries().combine_chunks()
-        codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-        texts = _as_text(array.dictionary)
+        # Chunks that are encoded here share one dictionary.
+        encoded = cells.unify_dictionaries() if coded_before else pc.dictionary_encode(cells)
+        indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks], encoded.type.index_type)
+        codes = indices.cast(pa.int32()).fill_null(-1).to_numpy()
+        texts = _as_text(encoded.chunk(0).dictionary)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{source.name}, column {source.columns[column]!r}: cells must be text or numbers, not {cells.type}"
@@ -275,6 +275,8 @@ def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictio
 def _made_distinct(codes: NDArray[np.int32], texts: pa.Array) -> _Dictionary:
     """Give equal texts one code, and missing ones none: a dictionary made elsewhere may have either."""
     distinct = texts.dictionary_encode()
+    if len(distinct.dictionary) == len(texts):
+        return _Dictionary(codes, texts)
     to_distinct = np.append(distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1).astype(np.int32)
     return _Dictionary(to_distinct[codes], distinct.dictionary)
 

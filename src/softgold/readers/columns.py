@@ -1,26 +1,9 @@
-"""Which column is which: by the name the caller gave, or by the names that such columns commonly have."""
+"""Finding columns, by the name that the caller gave or by common names."""
 
 from __future__ import annotations
 
 from softgold.errors import InputError
 from softgold.readers.base import Source, shorten
-
-__all__ = [
-    "ANNOTATOR",
-    "EXPERT",
-    "ITEM",
-    "MODEL",
-    "RATING",
-    "SCORE",
-    "TASK",
-    "VOTE",
-    "Role",
-    "find_column",
-    "find_optional",
-    "find_task",
-    "has_role",
-    "listed",
-]
 
 Role = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""What a path or standard input holds: one file or several, unpacked while they are read.
+"""Contents of a path or of standard input: one file or several, unpacked while they are read.
 
 A file may be packed with gzip, bzip2, xz or Zstandard; a zip or tar archive counts as a folder. What a file is packed
 with is seen from its first bytes, never from its name.
@@ -15,7 +15,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,10 +24,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from softgold.errors import InputError
-from softgold.readers.base import display_name, printable, shorten
+from softgold.readers.base import display_name, printable, shorten, web_address
 from softgold.readers.limits import CannotUnpack, LimitedStream, default_max_bytes, too_large
-
-__all__ = ["Content", "Member", "open_content"]
 
 Opener = Callable[[], BinaryIO | Any]
 
@@ -66,7 +64,8 @@ class Member:
     def read(self) -> bytes:
         """Return all bytes."""
         try:
-            with self.open() as stream:
+            # A file as it is on disk has nothing to unpack, and is read in one piece.
+            with self.open() if self.path is None else LimitedStream(self.opener, self.display, None) as stream:
                 return stream.read()
         except MemoryError:
             raise InputError(f"{self.display} does not fit into the memory of this machine") from None
@@ -108,7 +107,7 @@ def open_content(source: str | os.PathLike[str], max_bytes: int | None = None) -
     """
     limit = default_max_bytes() if max_bytes is None else max_bytes
     if source == "-":
-        data = _read_interruptibly(sys.stdin.buffer)
+        data = _read_stream(sys.stdin.buffer, "standard input", limit)
         return _unpacked(Member("-", "standard input", lambda: io.BytesIO(data)), limit)
     path = Path(source)
     name = display_name(path)
@@ -116,22 +115,30 @@ def open_content(source: str | os.PathLike[str], max_bytes: int | None = None) -
         return _folder(path, name)
     try:
         if not path.is_file():
-            data = path.read_bytes()  # a pipe, such as the shell's <(...), is read once
+            with path.open("rb") as stream:  # a pipe, such as the shell's <(...), is read once
+                data = _read_stream(stream, name, limit)
             return _unpacked(Member(path.name, name, lambda: io.BytesIO(data)), limit)
         with path.open("rb"):
             pass
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
+        address = web_address(source)
+        if address:
+            raise InputError(f"{shorten(address, 300)} is an address, and input must be a file: download it") from None
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read {shorten(name, 300)}: {reason}") from None
     return _unpacked(Member(path.name, name, lambda: path.open("rb"), path=path), limit)
 
 
-def _read_interruptibly(stream: Any) -> bytes:
+def _read_stream(stream: Any, name: str, limit: int) -> bytes:
     """Read a buffered stream to its end in pieces: Python looks for Ctrl-C between them, not within one long read."""
-    pieces = []
-    while piece := stream.read1(1 << 16):
-        pieces.append(piece)
-    return b"".join(pieces)
+    data = bytearray()
+    while piece := stream.read1(1 << 20):
+        data += piece
+        if len(data) > limit:  # a device may never end
+            raise too_large(name, limit, "gives")
+    return bytes(data)
 
 
 def _is_folder(path: Path) -> bool:
@@ -203,7 +210,7 @@ def _zip(member: Member, limit: int) -> Content | None:
         raise InputError(f"{member.display} is not a whole zip archive: {printable(error)}") from None
     names = {entry.filename for entry in entries}
     if "[Content_Types].xml" in names:
-        return None
+        return Content(member.display, (replace(member, limit=limit),))
     if not names:
         raise InputError(f"{member.display} is an archive without files")
     if any(entry.flag_bits & 1 for entry in entries):

@@ -16,8 +16,6 @@ from softgold.readers.base import Source, printable, shorten
 from softgold.readers.contents import Member
 from softgold.readers.frames import ArrowSource, FrameSource
 
-__all__ = ["is_database", "open_database"]
-
 SQLITE = b"SQLite format 3\0"
 DUCKDB = b"DUCK"
 

@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError
 from softgold.readers.base import Source
-from softgold.readers.exports.base import Export
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.questions import select_question
 
-__all__ = ["ExportSource", "no_votes", "origin_of"]
+# What an export without votes has, and what to do with it.
+INSTEAD_OF_VOTES = {
+    "shapes": "boxes, masks or other shapes and no votes on whole items; use 'softgold convergence' for what annotators"
+    " drew",
+    "spans": "text spans and no votes on whole items, which is what softgold reads",
+    "texts": "free texts and no choices; name a question with --question to take its texts as values",
+}
 
 
 @dataclass(frozen=True)
@@ -72,22 +78,9 @@ def origin_of(source: Source) -> str:
 
 def no_votes(export: Export) -> InputError:
     """Build the error for an export in which nothing is a vote on an item."""
-    counts = export.counts
-    if counts.get("shapes"):
-        return InputError(
-            f"{export.name} ({export.title}) holds {counts['shapes']:,} boxes, masks or other shapes and no votes on "
-            "whole items; use 'softgold convergence' for what annotators drew"
-        )
-    if counts.get("spans"):
-        return InputError(
-            f"{export.name} ({export.title}) holds {counts['spans']:,} text spans and no votes on whole items, which "
-            "is what softgold reads"
-        )
-    if counts.get("texts"):
-        return InputError(
-            f"{export.name} ({export.title}) holds {counts['texts']:,} free texts and no choices; name a question with "
-            "--question to take its texts as values"
-        )
+    for kind, words in INSTEAD_OF_VOTES.items():
+        if export.counts.get(kind):
+            return InputError(f"{export.name} ({export.title}) holds {export.counts[kind]:,} {words}")
     if export.gold:
         return InputError(
             f"{export.name} ({export.title}) holds {len(export.gold):,} gold labels and no answers; "

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
 from softgold.errors import InputError, UsageError
 from softgold.readers.base import Source, shorten
-
-__all__ = ["ArrowSource", "FrameSource", "frame_source"]
 
 
 def frame_source(frame: Any) -> Source:
@@ -24,6 +21,8 @@ def frame_source(frame: Any) -> Source:
         return ArrowSource(frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame]))
     if hasattr(frame, "with_format") and hasattr(frame, "features"):
         return ArrowSource(frame.with_format("arrow")[:], "the dataset")
+    import narwhals as nw  # slow to import, and rarely needed
+
     try:
         native = nw.from_native(frame)
         eager = native.collect() if isinstance(native, nw.LazyFrame) else native

@@ -1,4 +1,4 @@
-"""Reading an export, or a plain table as if it were one: every question, every value, as written."""
+"""Reading an export, or a plain table in the same way: every question, every value, as written."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from softgold.errors import InputError
 from softgold.readers.base import Source
 from softgold.readers.cells import python_cells
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
-from softgold.readers.exports.base import Export, ReadOptions
+from softgold.readers.exports.base import ReadOptions
 from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.exports.export import Export
 from softgold.readers.sources import TableLike, open_export
-
-__all__ = ["read_export"]
 
 
 def read_export(

@@ -16,8 +16,6 @@ from softgold.errors import InputError
 from softgold.readers.base import printable
 from softgold.readers.contents import Member
 
-__all__ = ["JsonValues", "looks_like_json", "open_json", "parse_json"]
-
 CHUNK_BYTES = 1 << 20
 SPACE = re.compile(r"[ \t\n\r]*")
 DECODER = json.JSONDecoder()

@@ -15,8 +15,6 @@ from softgold.readers.base import printable, shorten
 from softgold.readers.contents import Member
 from softgold.readers.jsonstream import open_json
 
-__all__ = ["JsonTable", "looks_like_table"]
-
 LOOKED_AT = 1000
 
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 from softgold.errors import InputError
 from softgold.readers.base import printable
 
-__all__ = ["CannotUnpack", "LimitedStream", "default_max_bytes", "too_large"]
-
 # What the unpackers of the standard library and of Arrow raise on damaged input.
 CannotUnpack = (
     OSError,
@@ -38,10 +36,10 @@ def default_max_bytes() -> int:
         return 4 << 30
 
 
-def too_large(name: str, limit: int) -> InputError:
-    """Build the error for input that unpacks to more than the limit."""
+def too_large(name: str, limit: int, does: str = "unpacks to") -> InputError:
+    """Build the error for input that unpacks to more than the limit, or gives more."""
     return InputError(
-        f"{name} unpacks to more than {limit:,} bytes; if you trust it, allow more with --max-bytes (max_bytes=)"
+        f"{name} {does} more than {limit:,} bytes; if you trust it, allow more with --max-bytes (max_bytes=)"
     )
 
 
@@ -82,6 +80,13 @@ class LimitedStream(io.RawIOBase):
             raise too_large(self._name, self._limit)
         buffer[: len(piece)] = piece
         return len(piece)
+
+    def readall(self) -> bytes:
+        """Return what is left, in one piece where nothing limits it."""
+        if self._limit is not None:
+            return super().readall()
+        rest: bytes = self._guarded(self._stream.read)
+        return rest
 
     def close(self) -> None:
         """Close the stream below."""

@@ -1,8 +1,9 @@
-"""The long form that votes, ratings and expert labels share: item, annotator, value; read and cleaned here."""
+"""Reading and cleaning of long tables (item, annotator, value): votes, ratings and expert labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from softgold.readers.base import Source, shorten
 from softgold.readers.cells import CodedIds, as_index, code_ids
 from softgold.readers.repeats import DUPLICATE_RULES, DuplicateRule, Repeats, find_repeats, resolve_repeats
 
-__all__ = ["Entries", "check_names", "clean", "read_long", "read_wide", "refuse_with_wide"]
+SHOWN_CONFLICTS = 3
 
 Codes = NDArray[np.int32]
 Reader = Callable[[Source, int, pa.ChunkedArray], NDArray[Any]]
@@ -43,7 +44,7 @@ class Entries:
         silent_items: Ids of items without a value.
         silent_annotators: Ids of annotators without a value.
         notes: What had to be decided, one sentence each.
-        warnings: Those of the notes that nobody asked for.
+        warnings: The notes on problems, to be raised as warnings.
     """
 
     source: Source = field(repr=False)
@@ -84,11 +85,10 @@ def read_long(
     """Read one entry per row; without a column of annotators all entries are of `only_annotator`."""
     positions = [items, values] if annotators is None else [items, values, annotators]
     columns = source.load(positions)
-    item_ids = code_ids(source, items, columns[0])
-    if annotators is None:
-        who = CodedIds(np.zeros(len(item_ids.codes), dtype=np.int32), pa.array([only_annotator]))
-    else:
-        who = code_ids(source, annotators, columns[2])
+    with ThreadPoolExecutor(1) as pool:  # Arrow encodes one column in one thread
+        later = None if annotators is None else pool.submit(code_ids, source, annotators, columns[2])
+        item_ids = code_ids(source, items, columns[0])
+        who = _sole_annotator(only_annotator, len(item_ids.codes)) if later is None else later.result()
     said = read(source, values, columns[1])
     warnings = tuple(ids.warning for ids in (item_ids, who) if ids.warning is not None)
     return Entries(
@@ -104,6 +104,10 @@ def read_long(
         notes=warnings,
         warnings=warnings,
     )
+
+
+def _sole_annotator(name: str, n_rows: int) -> CodedIds:
+    return CodedIds(np.zeros(n_rows, dtype=np.int32), pa.array([name]))
 
 
 def read_wide(source: Source, items: int, read: Reader) -> Entries:
@@ -185,46 +189,82 @@ def _without_repeats(entries: Entries, rule: DuplicateRule, noun: str) -> Entrie
 
 
 def _with_repeat_notes(kept: Entries, before: Entries, repeats: Repeats, rule: DuplicateRule, noun: str) -> Entries:
-    n_equal, n_conflicting = int((~repeats.conflicting).sum()), int(repeats.conflicting.sum())
-    equal = _repeat_sentence(before, repeats, ~repeats.conflicting, f"the same {noun}")
-    conflicting = _repeat_sentence(before, repeats, repeats.conflicting, f"different {noun}s")
+    equal, conflicting = (
+        (int(which.sum()), before.where(int(repeats.rows[repeats.starts[which][0] + 1])) if which.any() else "")
+        for which in (~repeats.conflicting, repeats.conflicting)
+    )
+    notes, warnings = repeat_notes(equal, conflicting, rule, noun)
+    return replace(kept, notes=(*kept.notes, *notes), warnings=(*kept.warnings, *warnings))
+
+
+def repeat_notes(
+    equal: tuple[int, str], conflicting: tuple[int, str], rule: DuplicateRule, noun: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say what was done with repeats: all notes, and those of them that nobody asked for.
+
+    Args:
+        equal: Pairs of item and annotator with the same value more than once, and where the first of these repeats is.
+        conflicting: The same of pairs with different values.
+        rule: What was done with them.
+        noun: What a value is.
+    """
+    same = _repeat_sentence(*equal, f"the same {noun}")
+    different = _repeat_sentence(*conflicting, f"different {noun}s")
     if rule == "all":
-        notes = [f"{text}; all are kept" for text, n in ((equal, n_equal), (conflicting, n_conflicting)) if n]
-        return replace(kept, notes=(*kept.notes, *notes))
-    warnings = (f"{equal}; one of each is kept",) if n_equal else ()
+        return tuple(f"{text}; all are kept" for text in (same, different) if text), ()
+    warnings = (f"{same}; one of each is kept",) if same else ()
     action = "their mean is used" if rule == "mean" else f"the {rule} of each is kept"
-    asked = (f"{conflicting}; {action}",) if n_conflicting else ()
-    return replace(kept, notes=(*kept.notes, *warnings, *asked), warnings=(*kept.warnings, *warnings))
+    asked = (f"{different}; {action}",) if different else ()
+    return (*warnings, *asked), warnings
 
 
-def _repeat_sentence(entries: Entries, repeats: Repeats, which: NDArray[np.bool_], what: str) -> str:
-    if not which.any():
+def _repeat_sentence(count: int, where: str, what: str) -> str:
+    if not count:
         return ""
-    second = int(repeats.rows[repeats.starts[which][0] + 1])
-    count = int(which.sum())
     pairs = "1 pair of item and annotator has" if count == 1 else f"{count} pairs of item and annotator have"
-    return f"{pairs} {what} more than once (first at {entries.where(second)})"
+    return f"{pairs} {what} more than once (first at {where})"
 
 
-def _conflict_error(entries: Entries, repeats: Repeats, noun: str, shown: int = 3) -> InputError:
+def _conflict_error(entries: Entries, repeats: Repeats, noun: str) -> InputError:
     groups = np.flatnonzero(repeats.conflicting)
-    examples = "; ".join(_conflict_sentence(entries, repeats, int(group)) for group in groups[:shown])
-    more = f"; and {len(groups) - shown} more" if len(groups) > shown else ""
+    examples = [_conflict_sentence(entries, repeats, int(group)) for group in groups[:SHOWN_CONFLICTS]]
+    return conflict_error(entries.source.name, examples, len(groups), noun)
+
+
+def conflict_error(name: str, examples: Sequence[str], count: int, noun: str) -> InputError:
+    """Build the error for different values by the same annotator on the same item, `count` times."""
+    more = f"; and {count - len(examples)} more" if count > len(examples) else ""
     return InputError(
-        f"{entries.source.name}: different {noun}s by the same annotator on the same item: {examples}{more}; "
+        f"{name}: different {noun}s by the same annotator on the same item: {'; '.join(examples)}{more}; "
         "say with --duplicates first, last, mean or all (duplicates=) what to do"
     )
 
 
 def _conflict_sentence(entries: Entries, repeats: Repeats, group: int) -> str:
+    first, other = first_conflict(repeats, group, entries.values)
+    item, annotator = entries.item_texts[int(entries.item_codes[first])], int(entries.annotator_codes[first])
+    said = [(entries.values[row], entries.where(row)) for row in (first, other)]
+    return conflict_sentence(item, entries.annotator_texts[annotator], said)
+
+
+def first_conflict(repeats: Repeats, group: int, values: NDArray[Any]) -> tuple[int, int]:
+    """Return the first entry of a group, and the first one with another value."""
     start = repeats.starts[group]
     rows = repeats.rows[start : start + repeats.sizes[group]]
-    differs = entries.values[rows] != entries.values[rows[0]]
-    first, other = int(rows[0]), int(rows[differs.argmax()])
-    item = shorten(entries.item_texts[int(entries.item_codes[first])])
-    annotator = shorten(entries.annotator_texts[int(entries.annotator_codes[first])])
-    said = " but ".join(f"{entries.values[row]:g} in {entries.where(row)}" for row in (first, other))
-    return f"item {item}, annotator {annotator}: {said}"
+    differs = values[rows] != values[rows[0]]
+    return int(rows[0]), int(rows[differs.argmax()])
+
+
+def conflict_sentence(item: object, annotator: object, said: Sequence[tuple[float, str]]) -> str:
+    """Say that an annotator said different things on an item: each value, and where it is."""
+    values = " but ".join(f"{value:g} in {where}" for value, where in said)
+    return f"item {shorten(item)}, annotator {shorten(annotator)}: {values}"
+
+
+def silent_warning(items: Sequence[str], noun: str) -> str:
+    """Say that items without a value are left out."""
+    names = f"1 item has no {noun} and is" if len(items) == 1 else f"{len(items)} items have no {noun} and are"
+    return f"{names} left out (first: {shorten(items[0])})"
 
 
 def _without_silent(entries: Entries, noun: str) -> Entries:
@@ -232,8 +272,7 @@ def _without_silent(entries: Entries, noun: str) -> Entries:
     annotator_codes, annotator_texts, annotators = _used(entries.annotator_codes, entries.annotator_texts)
     warnings = entries.warnings
     if items:
-        names = f"1 item has no {noun} and is" if len(items) == 1 else f"{len(items)} items have no {noun} and are"
-        warnings = (*warnings, f"{names} left out (first: {shorten(items[0])})")
+        warnings = (*warnings, silent_warning(items, noun))
     return replace(
         entries,
         item_codes=item_codes,

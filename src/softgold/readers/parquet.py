@@ -14,8 +14,6 @@ from softgold.errors import InputError
 from softgold.readers.base import shorten
 from softgold.readers.contents import Member
 
-__all__ = ["ParquetSource", "parquet_records"]
-
 BATCH_ROWS = 10_000
 
 
@@ -29,7 +27,7 @@ class ParquetSource:
 
     @classmethod
     def of(cls, member: Member) -> ParquetSource:
-        """Open a file, or say that it is none."""
+        """Open a file, or say that it is not Parquet."""
         origin = member.path or pa.py_buffer(member.read())
         try:
             return cls(member.display, origin, tuple(_open(origin).schema_arrow.names))

@@ -1,4 +1,4 @@
-"""The same annotator on the same item more than once: find the repeats, and do with them what was asked."""
+"""Repeated votes of an annotator on an item: finding and resolving them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["DUPLICATE_RULES", "DuplicateRule", "Repeats", "Resolution", "find_repeats", "resolve_repeats"]
 
 DuplicateRule = Literal["error", "first", "last", "mean", "all"]
 DUPLICATE_RULES: tuple[DuplicateRule, ...] = ("error", "first", "last", "mean", "all")
@@ -54,7 +52,7 @@ def find_repeats(
     _, starts, sizes = np.unique(keys[rows], return_index=True, return_counts=True)
     low = np.minimum.reduceat(values[rows], starts)
     high = np.maximum.reduceat(values[rows], starts)
-    # Groups go in the order of their first row, which is the order in which a person meets them.
+    # Groups go in the order of their first row, as in the file.
     order = np.argsort(rows[starts], kind="stable")
     return _reordered(rows, starts, sizes, low != high, order)
 

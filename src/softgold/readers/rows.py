@@ -12,8 +12,6 @@ from softgold.errors import InputError
 from softgold.readers.base import printable, shorten
 from softgold.readers.contents import Member
 
-__all__ = ["SEPARATORS", "Rows", "find_separator", "read_header", "read_rows"]
-
 SEPARATORS = ",;\t|"
 LONGEST_CELL = 1 << 26
 

@@ -18,8 +18,6 @@ from softgold.readers.longform import check_names
 from softgold.readers.sources import TableLike, open_source
 from softgold.tables.scores import Scores
 
-__all__ = ["read_scores"]
-
 
 def read_scores(
     source: TableLike,

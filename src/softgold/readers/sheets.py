@@ -15,14 +15,12 @@ from softgold.readers.contents import Member
 from softgold.readers.frames import FrameSource
 from softgold.readers.limits import default_max_bytes, too_large
 
-__all__ = ["is_spreadsheet", "open_sheet"]
-
 ZIP = b"PK\x03\x04"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 
 
 def is_spreadsheet(member: Member) -> bool:
-    """Say whether a file is a workbook; archives that are none were unpacked before."""
+    """Say whether a file is a workbook; other archives were unpacked before."""
     return member.head.startswith((ZIP, OLD_EXCEL))
 
 

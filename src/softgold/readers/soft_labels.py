@@ -13,8 +13,6 @@ from softgold.readers.columns import ITEM, find_column, find_optional
 from softgold.readers.sources import TableLike, open_source
 from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 
-__all__ = ["read_soft_labels"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -14,7 +14,8 @@ from softgold.readers.base import Source
 from softgold.readers.contents import Content, Member, open_content
 from softgold.readers.databases import is_database, open_database
 from softgold.readers.export_source import ExportSource
-from softgold.readers.exports.base import Export, ReadOptions
+from softgold.readers.exports.base import ReadOptions
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.registry import TABLE, find_format, read_as, recognise
 from softgold.readers.frames import ArrowSource, frame_source
 from softgold.readers.jsonstream import looks_like_json
@@ -22,8 +23,6 @@ from softgold.readers.jsontable import JsonTable, looks_like_table
 from softgold.readers.parquet import ParquetSource
 from softgold.readers.sheets import is_spreadsheet, open_sheet
 from softgold.readers.text import TextSource
-
-__all__ = ["TableLike", "open_export", "open_source"]
 
 # A path, "-", a pandas frame, or a frame of another library.
 TableLike = str | os.PathLike[str] | pd.DataFrame | Any

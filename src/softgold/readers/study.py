@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,20 +15,20 @@ from softgold.errors import InputError, UsageError, warn
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import ABSENT, SPELLINGS, code_categories, code_ids, python_cells
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_optional, find_task, listed
-from softgold.readers.counts import has_counts, read_counts
+from softgold.readers.counts import read_count_study
 from softgold.readers.export_source import ExportSource, origin_of
-from softgold.readers.exports.base import Export, ReadOptions
+from softgold.readers.exports.base import ReadOptions
+from softgold.readers.exports.export import Export
 from softgold.readers.longform import Entries, clean, read_long
 from softgold.readers.repeats import DuplicateRule
 from softgold.readers.sources import TableLike, open_export, open_source
+from softgold.readers.tasks import select_task
 from softgold.readers.votes import read_votes
-from softgold.tables.study import StudyVotes, anonymous_votes, split_votes
+from softgold.tables.study import StudyVotes, anonymous_votes, are_slots, split_votes
 from softgold.tables.votes import VoteTable
 
-__all__ = ["read_items", "read_study"]
-
 MOST_CLASSES = 200
-DIRT = 0.01  # so small a share of other values beside yes and no is dirt, not classes
+DIRT = 0.01  # up to this share, values other than yes and no are mistakes, not classes
 
 
 @dataclass(frozen=True)
@@ -64,19 +63,17 @@ def read_study(
     """Read votes on one question or several, of two classes or more, or counts without annotators.
 
     Args:
-        source: As in `softgold.read_votes`; or a table of counts, `item, n_positive, n_votes`.
+        source: As in `softgold.read_votes`; or a table of counts, `item, n_positive, n_votes`, or with one column per
+            class, `item, n_cat, n_dog, ...`.
         item: Name of the item column, where it is not a common one.
         annotator: Name of the annotator column.
         vote: Name of the vote column. Three values or more are classes, unless `positive` says which one is asked for.
         task: Name of the column with the questions; a column `task` is found by itself.
         items: Table `item, task` with the question of each item, where the votes do not say it.
-        wide: As in `softgold.read_votes`.
-        duplicates: As in `softgold.read_votes`.
-        format: As in `softgold.read_votes`.
-        question: Read this question only.
+        wide, duplicates, format, max_bytes: As in `softgold.read_votes`.
+        question: Read this question only; it may have classes too.
         positive: The value that counts as a vote of 1, all others being 0.
-        anonymous: The annotators stand for no person: take each vote as that of a stranger.
-        max_bytes: As in `softgold.read_votes`.
+        anonymous: The annotator ids do not identify people: each vote is taken as by a different unknown person.
 
     Example:
         >>> frame = pd.DataFrame({"item": ["x", "x", "y"], "annotator": ["ann", "bob", "ann"],
@@ -88,29 +85,40 @@ def read_study(
     options = _Options(item, annotator, vote, wide, duplicates, format, question, positive, max_bytes)
     study = _read(source, options, task, items)
     if not anonymous:
+        _warn_of_slots(study)
         return study
     return replace(study, votes={name: anonymous_votes(votes) for name, votes in study.votes.items()})
+
+
+def _warn_of_slots(study: StudyVotes) -> None:
+    for votes in study.votes.values():
+        if are_slots(votes):
+            names = f"{shorten(votes.annotator_ids[0])} to {shorten(votes.annotator_ids[-1])}"
+            warn(
+                f"the annotators {names} look like columns and not like people: every item has votes of the first "
+                "ones. If they stand for no person, give --anonymous (anonymous=True); abilities mean nothing then"
+            )
+            return
 
 
 def _read(source: TableLike, options: _Options, task: str | None, items: TableLike | None) -> StudyVotes:
     if items is not None:
         votes = split_votes(read_votes(source, **vars(options)), read_items(items, "task" if task is None else task))
         return StudyVotes("tasks", votes)
-    if options.wide or options.question is not None:
-        if task is not None:
-            raise UsageError("a task column needs a long table, and no question chosen already")
+    if task is not None and (options.wide or options.question is not None):
+        raise UsageError("a task column needs a long table, and no question chosen already")
+    if options.wide:
         return StudyVotes("single", {"": read_votes(source, **vars(options))})
-    opened = open_export(
-        source, format=options.format, options=ReadOptions(options.item, None, False), max_bytes=options.max_bytes
-    )
+    reading = ReadOptions(options.item, options.question, False)
+    opened = open_export(source, format=options.format, options=reading, max_bytes=options.max_bytes)
     if not isinstance(opened, Export):
-        return _read_table(opened, options, task)
+        return _read_table(opened, options, task) if options.question is None else _read_chosen(opened, options)
     if task is not None:
         raise UsageError("an export has no task column; its questions are the tasks")
     options = replace(options, item=None)
-    if len(opened.questions) > 1:
+    if options.question is None and len(opened.questions) > 1:
         return StudyVotes("tasks", {name: _read_question(opened, name, options) for name in opened.questions})
-    return _read_table(ExportSource.of(opened, None, options.positive), options, None)
+    return _read_one(ExportSource.of(opened, options.question, options.positive), options)
 
 
 def _read_question(export: Export, name: str, options: _Options) -> VoteTable:
@@ -120,12 +128,24 @@ def _read_question(export: Export, name: str, options: _Options) -> VoteTable:
         raise InputError(f"question {shorten(name)}: {error}; choose one question with --question NAME") from None
 
 
+def _read_chosen(table: Source, options: _Options) -> StudyVotes:
+    """Read one task of a table with several."""
+    chosen = select_task(table, find_column(table, ITEM, options.item), options.question)
+    counted = read_count_study(chosen, item=options.item, task=None, positive=options.positive)
+    return _read_one(chosen, replace(options, question=None)) if counted is None else counted
+
+
 def _read_table(table: Source, options: _Options, task: str | None) -> StudyVotes:
-    if has_counts(table):
-        return StudyVotes("single", {"": read_counts(table, item=options.item)})
     at = find_column(table, ("task",), task) if task is not None else _task_column(table, options)
-    if at is not None:
-        return _tasks(_entries(table, options, at), options)
+    counted = read_count_study(table, item=options.item, task=at, positive=options.positive)
+    if counted is not None:
+        return counted
+    said = None if at is None else _entries(table, options, at)
+    return _read_one(table, options) if said is None or len(said.tasks) == 1 else _tasks(said, options)
+
+
+def _read_one(table: Source, options: _Options) -> StudyVotes:
+    """Read one question, of two classes or more."""
     column = find_optional(table, VOTE, options.vote)
     if column is None or options.positive is not None:
         return StudyVotes("single", {"": read_votes(table, **vars(options))})
@@ -180,7 +200,7 @@ def _class_names(table: Source, values: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Said:
-    """Entries of all tasks, an item of a task being an entry's item; with what every code stands for."""
+    """Entries of all tasks, with one item code per task and item, and the meaning of every code."""
 
     entries: Entries
     values: list[str]
@@ -233,8 +253,7 @@ def _tasks(said: _Said, options: _Options) -> StudyVotes:
             warn(f"task {shorten(name)} has no votes and is left out")
             continue
         votes[name] = _table(cleaned, coded[cleaned.values], rows, int(said.abstentions[at]))
-    kind: Any = "tasks" if len(said.tasks) > 1 else "single"
-    return StudyVotes(kind, votes if len(said.tasks) > 1 else {"": next(iter(votes.values()))})
+    return StudyVotes("tasks", votes)
 
 
 def _votes_of(said: _Said, options: _Options, source: Source) -> NDArray[np.int8]:

@@ -15,12 +15,10 @@ from softgold.readers.cells import code_ids
 from softgold.readers.columns import find_task, listed
 from softgold.readers.export_source import ExportSource
 
-__all__ = ["select_task"]
-
 
 @dataclass(frozen=True)
-class RowsOfTask:
-    """The rows of a table that belong to one task."""
+class SomeRows:
+    """Some rows of a table, with their places in the whole table for messages."""
 
     table: Source = field(repr=False)
     rows: NDArray[np.int64] = field(repr=False)
@@ -42,11 +40,24 @@ class RowsOfTask:
 
     def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
         """Return these rows of the columns at the positions."""
-        return [column.take(pa.array(self.rows)) for column in self.table.load(positions)]
+        return [_without_unused(column.take(pa.array(self.rows))) for column in self.table.load(positions)]
 
     def where(self, row: int) -> str:
         """Say where in the whole table a row is."""
         return self.table.where(int(self.rows[row]))
+
+
+def _without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Drop the dictionary entries that no row has, so that a message does not list values of other tasks."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return column.cast(column.type.value_type).dictionary_encode()
+
+
+def task_names(table: Source, items: int) -> tuple[str, ...]:
+    """Return the names in the column of tasks by first appearance; none without such a column."""
+    at = find_task(table, items)
+    return () if at is None else tuple(code_ids(table, at, table.load([at])[0]).texts.to_pylist())
 
 
 def select_task(table: Source, items: int, question: str | None) -> Source:
@@ -67,4 +78,4 @@ def select_task(table: Source, items: int, question: str | None) -> Source:
         )
     if question not in names:
         raise InputError(f"{table.name} has no task {question!r}; its tasks: {listed(tuple(names))}")
-    return RowsOfTask(table, np.flatnonzero(tasks.codes == names.index(question)))
+    return SomeRows(table, np.flatnonzero(tasks.codes == names.index(question)))

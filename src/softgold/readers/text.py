@@ -18,12 +18,11 @@ from softgold.readers.base import shorten
 from softgold.readers.contents import Member
 from softgold.readers.rows import find_separator
 
-__all__ = ["TextSource"]
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Longer than any sane row: a row that does not fit has swallowed others after a quote that was never closed.
+# Longer than any real row: a longer one contains others, after a quote that was never closed.
 BLOCK_BYTES = 1 << 24
 LONGEST_HEADER = 1 << 20
+TEXT = pa.large_string()  # encoded by `cells`: Arrow would encode block by block, and then all blocks once more
 FOREIGN = {
     b"PAR1": "a Parquet file",
     b"\x1f\x8b": "a gzip file",
@@ -66,7 +65,8 @@ class TextSource:
                 raise InputError(f"{self.name} is not delimited text: it looks like {kind}")
         if b"\0" in self.data:
             raise InputError(f"{self.name} is not delimited text: byte {self.data.index(0)} is NUL")
-        if not self.data.removeprefix(BYTE_ORDER_MARK).strip():
+        body = self.data.removeprefix(BYTE_ORDER_MARK)
+        if not body or body.isspace():  # strip() would copy the whole file
             raise InputError(f"{self.name} is empty; it needs a header and at least one row")
 
     def _header(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class TextSource:
             lines_before = reader.line_num
 
     def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
-        """Return the columns at these positions as dictionary-encoded text."""
+        """Return the columns at these positions as text."""
         wanted = [str(position) for position in positions]
         try:
             table = self._parse(wanted)
@@ -105,9 +105,9 @@ class TextSource:
             (refused if refused is not None else []).append(row)
             return "error"
 
-        text = pa.dictionary(pa.int32(), pa.string())
-        # Arrow takes a header without a line end for a row that does not end.
-        data = self.data.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n") + b"\n"
+        data = self.data.removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+        if not data.endswith(b"\n"):  # Arrow takes a header without a line end for a row that does not end
+            data += b"\n"
         return arrow_csv.read_csv(
             pa.BufferReader(data),
             read_options=arrow_csv.ReadOptions(
@@ -123,7 +123,7 @@ class TextSource:
                 invalid_row_handler=None if refused is None else refuse,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
+                column_types=dict.fromkeys(wanted, TEXT), include_columns=wanted, strings_can_be_null=False
             ),
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from softgold.errors import InputError, warn
 from softgold.readers.base import Source, cell_error, shorten
 from softgold.readers.cells import SPELLINGS, FloatArray, code_votes, parse_numbers
 from softgold.readers.columns import ANNOTATOR, EXPERT, ITEM, RATING, VOTE, Role, find_column, find_optional
+from softgold.readers.counts import refuse_counts
 from softgold.readers.export_source import ExportSource, origin_of
 from softgold.readers.longform import Entries, clean, read_long, read_wide, refuse_with_wide
 from softgold.readers.repeats import DuplicateRule
@@ -23,18 +23,9 @@ from softgold.tables.experts import ExpertLabels
 from softgold.tables.ratings import RatingTable
 from softgold.tables.votes import VoteTable
 
-__all__ = ["read_experts", "read_ratings", "read_votes"]
-
 CellReader = Callable[[Source, int, pa.ChunkedArray], Any]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names of the columns that the caller gave."""
-
-    item: str | None
-    annotator: str | None
-    value: str | None
+# Names of the columns with items, annotators and values, where the caller gave them.
+Names = tuple[str | None, str | None, str | None]
 
 
 def read_votes(
@@ -94,7 +85,7 @@ def read_votes(
     """
     opening = {"format": format, "question": question, "positive": positive, "item": item}
     table = open_source(source, **opening, keep_names=keep_names, max_bytes=max_bytes)
-    names = _names(table, Columns(item, annotator, vote))
+    names = _item_name(table, item), annotator, vote
     read = partial(code_votes, positive=_remaining(table, positive))
     entries = _wide(table, names, read) if wide else _long(table, names, read, VOTE, question)
     cleaned = clean(entries, duplicates, "vote")
@@ -122,10 +113,7 @@ def read_experts(
         item: Name of the item column, where it is not one of the common names.
         annotator: Name of the column with the experts.
         vote: Name of the column with the labels.
-        duplicates: As in `read_votes`.
-        format: As in `read_votes`.
-        question: As in `read_votes`.
-        positive: As in `read_votes`.
+        duplicates, format, question, positive: As in `read_votes`.
 
     Example:
         >>> import pandas as pd
@@ -134,10 +122,10 @@ def read_experts(
         (['expert'], [1, 0])
     """
     table = open_source(source, format=format, question=question, positive=positive, item=item)
-    names = _names(table, Columns(item, annotator, vote))
-    items = find_column(table, ITEM, names.item)
+    refuse_counts(table, _item_name(table, item), vote)
+    items = find_column(table, ITEM, _item_name(table, item))
     table = select_task(table, items, question)
-    columns = items, find_optional(table, EXPERT, names.annotator), find_column(table, VOTE, names.value)
+    columns = items, find_optional(table, EXPERT, annotator), find_column(table, VOTE, vote)
     read = partial(code_votes, positive=_remaining(table, positive))
     entries = read_long(table, *columns, read, only_annotator="expert")
     cleaned = clean(entries, duplicates, "label")
@@ -167,9 +155,7 @@ def read_ratings(
         annotator: Name of the annotator column.
         rating: Name of the rating column.
         wide: The table has one row per item and one column per rater.
-        duplicates: As in `read_votes`.
-        format: As in `read_votes`.
-        question: As in `read_votes`.
+        duplicates, format, question: As in `read_votes`.
 
     Example:
         >>> import pandas as pd
@@ -180,7 +166,7 @@ def read_ratings(
     low, high = check_ordered_pair(scale, "scale")
     read = partial(_ratings_within, low=low, high=high)
     table = open_source(source, format=format, question=question, item=item)
-    names = _names(table, Columns(item, annotator, rating))
+    names = _item_name(table, item), annotator, rating
     entries = _wide(table, names, read) if wide else _long(table, names, read, RATING, question)
     cleaned = clean(entries, duplicates, "rating")
     for message in cleaned.warnings:
@@ -188,9 +174,9 @@ def read_ratings(
     return _rating_table(cleaned, (low, high))
 
 
-def _names(table: Source, given: Columns) -> Columns:
-    """Return the names of the columns: in an export `item` named a field, which has been used."""
-    return replace(given, item=None) if isinstance(table, ExportSource) else given
+def _item_name(table: Source, item: str | None) -> str | None:
+    """Return the given name of the item column; in an export it named a field, which has been used."""
+    return None if isinstance(table, ExportSource) else item
 
 
 def _remaining(table: Source, positive: str | None) -> str | None:
@@ -198,13 +184,13 @@ def _remaining(table: Source, positive: str | None) -> str | None:
     return None if isinstance(table, ExportSource) and table.positive_used else positive
 
 
-def _long(table: Source, names: Columns, read: CellReader, role: Role, question: str | None) -> Entries:
-    items = find_column(table, ITEM, names.item)
-    if names.annotator is None and names.value is None:
+def _long(table: Source, names: Names, read: CellReader, role: Role, question: str | None) -> Entries:
+    item, annotator, value = names
+    items = find_column(table, ITEM, item)
+    if annotator is None and value is None:
         _hint_at_wide(table, items, role)
     table = select_task(table, items, question)
-    columns = items, find_column(table, ANNOTATOR, names.annotator), find_column(table, role, names.value)
-    return read_long(table, *columns, read)
+    return read_long(table, items, find_column(table, ANNOTATOR, annotator), find_column(table, role, value), read)
 
 
 def _hint_at_wide(table: Source, items: int, role: Role) -> None:
@@ -221,9 +207,10 @@ def _hint_at_wide(table: Source, items: int, role: Role) -> None:
         )
 
 
-def _wide(table: Source, names: Columns, read: CellReader) -> Entries:
-    refuse_with_wide(annotator=names.annotator, vote=names.value)
-    return read_wide(table, find_column(table, ITEM, names.item), read)
+def _wide(table: Source, names: Names, read: CellReader) -> Entries:
+    item, annotator, value = names
+    refuse_with_wide(annotator=annotator, vote=value)
+    return read_wide(table, find_column(table, ITEM, item), read)
 
 
 def _ratings_within(table: Source, column: int, cells: pa.ChunkedArray, *, low: float, high: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What a report is made of: sections with panels of figures, tables and sentences. The page only lays them out."""
+"""Parts of a report: sections with panels of figures, tables and sentences. The page only lays them out."""
 
 from __future__ import annotations
 
@@ -8,23 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from softgold.report.svg import shorten_text
-
-__all__ = [
-    "Cell",
-    "Figure",
-    "Panel",
-    "Section",
-    "Table",
-    "Tile",
-    "amount",
-    "interval",
-    "named",
-    "numbers",
-    "percent",
-    "real",
-]
-
+from softgold.report.svg import Canvas, shorten_text
 
 LONGEST_NAME = 64
 
@@ -40,13 +24,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that can be sorted; `rest` says where the rows are that are not shown."""
+    """A table that can be sorted; `rest` says where to find rows that are not shown.
+
+    A long table scrolls in a frame of its own, unless `is_whole` wants every row on the page.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
     words: str = ""
     rest: str = ""
+    is_whole: bool = False
 
     @property
     def is_compact(self) -> bool:
@@ -88,7 +76,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number that tells much, at the top of the report."""
+    """A key number at the top of the report."""
 
     value: str
     name: str
@@ -96,7 +84,7 @@ class Tile:
 
 
 def named(text: object) -> Cell:
-    """Return a name that somebody else chose, cut in the middle where it is very long.
+    """Return a name from the data, cut in the middle if it is very long.
 
     >>> len(named("x" * 500).text)
     64
@@ -147,9 +135,16 @@ def interval(value: float | None, low: float | None, high: float | None, *, stro
     return Cell(f"{value:.3f}{ends}", float(value), strong)
 
 
-def numbers(columns: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
-    """Return a plain table, texts as cells."""
-    return Table(tuple(columns), tuple(tuple(_cell(entry) for entry in row) for row in rows))
+def figure(
+    title: str, words: str, chart: Canvas, told: str, table: Table | None = None, *, wide: bool = False
+) -> Figure:
+    """Return a figure; `told` describes the chart for screen readers."""
+    return Figure(title, words, chart.render(title, told), table, wide)
+
+
+def numbers(columns: Sequence[str], rows: Sequence[Sequence[Cell | str]], title: str = "", words: str = "") -> Table:
+    """Return a table of cells and texts."""
+    return Table(tuple(columns), tuple(tuple(_cell(entry) for entry in row) for row in rows), title, words)
 
 
 def _cell(entry: Cell | str) -> Cell:

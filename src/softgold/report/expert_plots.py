@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from softgold.report.plots import Mark, Spread
 from softgold.report.svg import Canvas
-
-__all__ = ["MapPoint", "map_chart"]
 
 
 @dataclass(frozen=True)
@@ -29,9 +25,7 @@ def map_chart(
     *,
     cut: float,
     threshold: float,
-    title: str,
-    description: str,
-) -> Markup:
+) -> Canvas:
     """Draw the experts' rate in each bin with its interval, and the map with its band through them.
 
     Args:
@@ -39,8 +33,6 @@ def map_chart(
         curve: The map, ascending in p.
         cut: Rate from which on an item is labelled positive.
         threshold: The threshold.
-        title: Name of the chart for those who hear it.
-        description: What it shows, in words.
     """
     mark = Mark(min(threshold, 1.0), f"threshold {threshold:.2f}")
     canvas = Canvas(height=320)  # the words beside the threshold stand above the rates
@@ -56,4 +48,4 @@ def map_chart(
     for spread in bins:
         canvas.line(x(spread.x), y(spread.low), x(spread.x), y(spread.high), "interval-main")
         canvas.dot(x(spread.x), y(spread.value), "dot-main", spread.hint)
-    return canvas.render(title, description)
+    return canvas

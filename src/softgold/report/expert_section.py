@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from softgold.report.blocks import (
     Table,
     Tile,
     amount,
+    figure,
     interval,
     named,
     numbers,
@@ -26,8 +28,6 @@ from softgold.report.blocks import (
 )
 from softgold.report.expert_plots import MapPoint, map_chart
 from softgold.report.plots import Mark, Spread, curve, histogram
-
-__all__ = ["expert_section", "expert_tile"]
 
 SOURCES = {"panel": "other experts", "items": "other items", "both": "other experts and items"}
 CURVE_POINTS = 101
@@ -107,20 +107,14 @@ def _rates_figure(calibration: Calibration) -> Figure:
     mapped = calibration.soft_map.apply(at)
     points = [MapPoint(*map(float, values)) for values in zip(at, mapped, low, high, strict=True)]
     told = f"{len(labelled)} bins with expert labels; the threshold is {calibration.threshold:.3f}."
-    return Figure(
+    return figure(
         "What experts call positive",
         "Each dot is a bin of items with similar soft labels: across, their mean soft label; upwards, the share that "
         "the experts called positive, with a 95 % interval. The line maps p to p_calibrated, with its credible "
         "band; on the dashed diagonal it would change nothing. The threshold is where p_calibrated reaches the dotted "
         f"line, under the rule map. {told}",
-        map_chart(
-            spreads,
-            points,
-            cut=calibration.rule.cut,
-            threshold=calibration.threshold,
-            title="What experts call positive",
-            description=told,
-        ),
+        map_chart(spreads, points, cut=calibration.rule.cut, threshold=calibration.threshold),
+        told,
         _bin_table(calibration.bins),
     )
 
@@ -158,8 +152,8 @@ def _sensitivity_figure(calibration: Calibration) -> Figure:
         f"Between thresholds {cuts.iloc[0]:.2f} and {cuts.iloc[-1]:.2f} the share of positives goes from "
         f"{shares.max():.1%} to {shares.min():.1%}."
     )
-    return Figure(
-        "If the threshold were another",
+    return figure(
+        "If the threshold were different",
         f"The share of items that would be labelled positive. A flat curve: the choice matters little. {told}",
         curve(
             list(zip(cuts.tolist(), shares.tolist(), strict=True)),
@@ -168,9 +162,8 @@ def _sensitivity_figure(calibration: Calibration) -> Figure:
             marks=[Mark(threshold, f"chosen {threshold:.2f}")],
             from_zero=True,
             percent=True,
-            title="If the threshold were another",
-            description=told,
         ),
+        told,
         numbers(
             ("threshold", "positives", "share"),
             [(real(row["threshold"]), amount(row["positives"]), percent(row["prevalence"])) for row in _records(table)],
@@ -188,7 +181,7 @@ def _threshold_figure(found: ThresholdInterval, threshold: float) -> Figure:
         for at, share in enumerate(shares)
         if share > 0
     ]
-    return Figure(
+    return figure(
         "How sure the threshold is",
         f"Thresholds that {SOURCES[found.source]} of the same kind would have given, in 1,000 draws. {told} That is "
         f"{found.positives_low:,} to {found.positives_high:,} positives.",
@@ -198,9 +191,8 @@ def _threshold_figure(found: ThresholdInterval, threshold: float) -> Figure:
             x_title="threshold",
             y_title="draws of 1,000",
             marks=[Mark(min(threshold, 1.0), f"chosen {threshold:.2f}")],
-            title="How sure the threshold is",
-            description=told,
         ),
+        told,
         numbers(("threshold", "share of draws"), rows),
     )
 
@@ -220,9 +212,8 @@ def _quality_table(calibration: Calibration) -> Table:
             percent(after.expected_wrong_calibrated, 2),
         ),
     )
-    table = numbers(("labels", "cut at 0.5", "cut at the threshold"), rows)
     note = "* cross-validated and weighted to the whole data set, both columns alike"
-    return Table(table.columns, table.rows, "Labels before and after", note)
+    return numbers(("labels", "cut at 0.5", "cut at the threshold"), rows, "Labels before and after", note)
 
 
 def _error_table(calibration: Calibration) -> Table:
@@ -232,13 +223,13 @@ def _error_table(calibration: Calibration) -> Table:
         ("sensitivity", _rate(rates.sensitivity)),
         ("specificity", _rate(rates.specificity)),
     ]
-    table = numbers(("released labels against the experts", f"{100 * rates.level:g} % interval"), rows)
     losses = calibration.soft_map.log_loss
     words = (
         f"Cross-validated log loss against the experts: p {_loss(losses.p)}, logit map {_loss(losses.logit)}, isotonic "
         f"map {_loss(losses.isotonic)}; p_calibrated is by the {calibration.soft_map.name} map."
     )
-    return Table(table.columns, table.rows, "Error rates", words)
+    columns = ("released labels against the experts", f"{100 * rates.level:g} % interval")
+    return numbers(columns, rows, "Error rates", words)
 
 
 def _rate(rate: Rate) -> Cell:
@@ -261,8 +252,9 @@ def _interval_table(calibration: Calibration) -> Table:
         )
         for found in calibration.intervals
     ]
-    table = numbers(("had we asked", "threshold", "positives", "how"), rows)
-    return Table(table.columns, table.rows, "How far the threshold could move")
+    settings = calibration.settings
+    words = f"Other items: {settings.redrawn} of labelled items are redrawn." if settings.group_name else ""
+    return numbers(("had we asked", "threshold", "positives", "how"), rows, "How far the threshold could move", words)
 
 
 def _rule_table(calibration: Calibration) -> Table:
@@ -279,8 +271,7 @@ def _rule_table(calibration: Calibration) -> Table:
     ]
     columns = ("rule", "threshold", "positives", "agreement", "at 0.5", "z of the difference")
     words = "Agreement with the experts, cross-validated and weighted; z below −2 is worse than 0.5 beyond noise."
-    table = numbers(columns, rows)
-    return Table(table.columns, table.rows, "What other rules would give", words)
+    return numbers(columns, rows, "What other rules would give", words)
 
 
 def _expert_table(calibration: Calibration) -> Table:
@@ -297,8 +288,7 @@ def _expert_table(calibration: Calibration) -> Table:
         for row in _records(calibration.experts)
     ]
     columns = ("expert", "labels", "unsure", "positive", "kappa with others", "kappa with labels", "threshold without")
-    table = numbers(columns, rows)
-    return Table(table.columns, table.rows, "Experts", rest="also in experts_summary.csv")
+    return replace(numbers(columns, rows, "Experts"), rest="also in experts_summary.csv")
 
 
 def _agreement_table(found: Agreement) -> Table:
@@ -310,7 +300,5 @@ def _agreement_table(found: Agreement) -> Table:
         )
         for pair in _records(found.kappas)
     ]
-    table = numbers(("agreement", "value"), rows)
-    return Table(
-        table.columns, table.rows, "Agreement among the experts", "Alpha counts all experts, kappa two of them."
-    )
+    words = "Alpha counts all experts, kappa two of them."
+    return numbers(("agreement", "value"), rows, "Agreement among the experts", words)

@@ -12,13 +12,11 @@ from markupsafe import Markup
 
 from softgold import __version__
 from softgold.errors import InputError
-from softgold.output import PathLike, atomic_file
+from softgold.output import PathLike, atomic_file, reading
 from softgold.report.convergence.summary import ConvergenceSummary, read_convergence
 from softgold.report.pages import Page, convergence_page, join_pages, run_page, study_page
 from softgold.report.svg import TEMPLATES, template_text
-from softgold.runs import Run, Study, is_study, open_run, open_study
-
-__all__ = ["render_page", "render_report", "report_page", "write_report"]
+from softgold.runs import Run, Study, is_study, open_run, open_study, soft_labels_path
 
 
 def write_report(
@@ -37,15 +35,19 @@ def write_report(
     """
     folder = Path(run)
     target = folder / "report.html" if output is None else Path(output)
-    convergence = read_convergence(folder)
-    if convergence is not None and not (folder / "soft_labels.csv").is_file():
-        page = render_report(convergence, title=title)
-    else:
-        opened = open_study(folder) if is_study(folder) else open_run(folder)
-        page = render_report(opened, convergence, title=title)
+    with reading(folder):
+        page = _render_folder(folder, title)
     with atomic_file(target, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
     return target
+
+
+def _render_folder(folder: Path, title: str | None) -> str:
+    convergence = read_convergence(folder)
+    if convergence is not None and not soft_labels_path(folder).is_file():
+        return render_report(convergence, title=title)
+    opened = open_study(folder) if is_study(folder) else open_run(folder)
+    return render_report(opened, convergence, title=title)
 
 
 def render_report(*values: Run | Study | ConvergenceSummary | None, title: str | None = None) -> str:

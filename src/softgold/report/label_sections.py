@@ -10,12 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.models.base import ADVERSARIAL, Fit
-from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, figure, named, numbers, percent, real
 from softgold.report.plots import Mark, Spread, curve, histogram, spreads
 from softgold.runs import Run
 from softgold.tables.soft_labels import SoftLabels
-
-__all__ = ["adversaries", "annotator_section", "fit_section", "glance_section", "next_section", "soft_section"]
 
 FloatArray = NDArray[np.float64]
 
@@ -64,19 +62,18 @@ def _votes_figure(counts: NDArray[np.int64]) -> Figure:
         found.append(beyond)
         labels.append(f"{starts[-1] + step}+")
     few = float((counts <= 2).mean())
-    spread = f"Median {np.median(counts):g} votes an item, from {counts.min():,} to {counts.max():,}"
+    spread = f"Median {np.median(counts):g} votes per item, from {counts.min():,} to {counts.max():,}"
     told = f"{spread}; {few:.1%} of the items have one or two."
-    return Figure(
+    return figure(
         "Votes per item",
         f"Items with few votes keep an uncertain label however able the annotators are. {told}",
         histogram(
             [number - 0.5 for number in range(len(found) + 1)],
             found,
             x_title="votes on an item",
-            title="Votes per item",
-            description=told,
             labels=labels,
         ),
+        told,
         numbers(("votes", "items"), [(label, amount(count)) for label, count in zip(labels, found, strict=True)]),
     )
 
@@ -125,8 +122,8 @@ def _share_figure(
         (Cell(f"{low:.3f} – {high:.3f}", float(low)), amount(count))
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    svg = histogram(edges.round(6).tolist(), counts.tolist(), x_title=axis, marks=marks, title=title, description=told)
-    return Figure(title, words, svg, numbers(("range", "items"), rows))
+    chart = histogram(edges.round(6).tolist(), counts.tolist(), x_title=axis, marks=marks)
+    return figure(title, words, chart, told, numbers(("range", "items"), rows))
 
 
 def adversaries(table: pd.DataFrame) -> pd.DataFrame:
@@ -199,7 +196,7 @@ def _rate(row: Mapping[Hashable, Any], name: str) -> Cell:
 
 def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
     ordered = table.sort_values("ability_mean", ignore_index=True)
-    # Beyond what can be told apart, evenly spaced annotators stand for all.
+    # Of too many to draw, evenly spaced annotators are shown.
     drawn = ordered.iloc[np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_DRAWN)).astype(int))]
     values = [
         Spread(
@@ -219,18 +216,12 @@ def _ability_figure(table: pd.DataFrame, n_bad: int) -> Figure:
         f"median is {quartiles[1]:.2f}; {adversaries}."
     )
     some = "" if len(drawn) == len(table) else f" {len(drawn)} of {len(table):,} are drawn, evenly spaced."
-    return Figure(
+    return figure(
         "Ability of each annotator",
-        "One dot an annotator, least able on the left, with a 95 % credible interval; long lines are people with few "
+        "One dot per annotator, least able on the left, with a 95 % credible interval; long lines are people with few "
         f"votes. {told}{some}",
-        spreads(
-            values,
-            x_title="annotators, by ability",
-            y_title="ability",
-            zero="guessing",
-            title="Ability of each annotator",
-            description=told,
-        ),
+        spreads(values, x_title="annotators, by ability", y_title="ability", zero="guessing"),
+        told,
         wide=True,
     )
 
@@ -245,7 +236,7 @@ def _activity_figure(table: pd.DataFrame) -> Figure:
     ordered = np.sort(votes)[::-1]
     tenth = max(1, round(len(votes) / 10))
     told = f"The most active tenth of the annotators gave {ordered[:tenth].sum() / votes.sum():.0%} of the votes."
-    return Figure(
+    return figure(
         "Activity",
         f"How many votes an annotator gave; each bin is twice as wide as the one before. {told}",
         histogram(
@@ -253,10 +244,9 @@ def _activity_figure(table: pd.DataFrame) -> Figure:
             counts,
             x_title="votes by an annotator",
             y_title="annotators",
-            title="Activity",
-            description=told,
             labels=labels,
         ),
+        told,
         numbers(("votes", "annotators"), [(label, amount(n)) for label, n in zip(labels, counts, strict=True)]),
     )
 
@@ -287,10 +277,11 @@ def _bound_figure(bound: list[float]) -> Figure:
     places = np.unique(np.linspace(0, len(bound) - 1, min(len(bound), MOST_STEPS)).astype(int))
     points = [(float(place + 1), bound[place]) for place in places]
     told = f"{bound[0]:,.1f} at the first step, {bound[-1]:,.1f} at the last of {len(bound):,}."
-    return Figure(
+    return figure(
         "Evidence lower bound",
         f"A lower bound on the log probability of the votes; a flat end means that the fit has settled. {told}",
-        curve(points, x_title="step", y_title="bound (ELBO)", title="Evidence lower bound", description=told),
+        curve(points, x_title="step", y_title="bound (ELBO)"),
+        told,
     )
 
 

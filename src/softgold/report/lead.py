@@ -1,16 +1,21 @@
-"""The first paragraph of a report: how much there is, how sure it is, how good against experts, what to do next."""
+"""The first paragraph of a report: size, certainty, agreement with experts, next steps."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
+from softgold.evaluation.words import list_names
+from softgold.experts import Calibration
 from softgold.models.base import ADVERSARIAL
 from softgold.runs import Run, Study
+from softgold.tables.classes import ClassLabels
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["CLEAR", "in_doubt", "run_lead", "study_lead", "tells_abilities"]
-
 CLEAR = 0.9  # a soft label above this, or below 1 minus it, is clear
+DOUBT = 0.25  # an item whose label is wrong with more than this chance is in doubt
 
 
 def tells_abilities(run: Run) -> bool:
@@ -20,7 +25,7 @@ def tells_abilities(run: Run) -> bool:
 
 def in_doubt(soft: SoftLabels) -> int:
     """Return the number of items with p between 0.25 and 0.75."""
-    return int((soft.uncertainty > 0.25).sum())
+    return int((soft.uncertainty > DOUBT).sum())
 
 
 def run_lead(run: Run) -> str:
@@ -73,30 +78,85 @@ def _people(run: Run) -> str:
 
 
 def _advice(run: Run) -> str:
-    doubtful = in_doubt(run.soft_labels)
     if not run.has("calibration"):
         return "Next: let experts label a sample (softgold sample-experts), so that a threshold can be calibrated."
-    if doubtful:
-        return f"Next: collect more votes on the {doubtful:,} items in doubt, or let an expert decide them."
-    return "Next: nothing is urgent; every label is fairly sure."
+    return _doubt_advice(in_doubt(run.soft_labels))
+
+
+def calibrations(study: Study) -> dict[str, Calibration]:
+    """Return the calibration of each question or class that experts labelled."""
+    found = {name: run.calibration for name, run in study.tasks.items() if run.has("calibration")}
+    return {name: one for name, one in found.items() if one.n_labelled}
 
 
 def study_lead(study: Study) -> str:
     """Return the paragraph for several questions or classes."""
-    tasks = study.tasks
-    if study.kind == "classes":
-        labels = study.class_labels
-        return (
-            f"{len(labels):,} items in {len(tasks)} classes. If every item got its likeliest class, about "
-            f"{100 * labels.uncertainty.mean():.1f} of 100 labels would be wrong."
-        )
-    soft = {name: run.soft_labels for name, run in tasks.items()}
+    sizes = _class_size(study.class_labels) if study.kind == "classes" else _question_size(study)
+    found = calibrations(study)
+    noun = "class" if study.kind == "classes" else "question"
+    words = (sizes, _study_experts(found, noun), _study_advice(study, found, noun))
+    return " ".join(text for text in words if text) + f" Every section below has a tab per {noun}."
+
+
+def _class_size(labels: ClassLabels) -> str:
+    doubtful = int((labels.uncertainty > DOUBT).sum())
+    return (
+        f"{len(labels):,} items in {len(labels.classes)} classes. If every item got its likeliest class, about "
+        f"{100 * labels.uncertainty.mean():.1f} of 100 labels would be wrong; {doubtful:,} items are in doubt (less "
+        "than 75% sure)."
+    )
+
+
+def _question_size(study: Study) -> str:
+    soft = {name: run.soft_labels for name, run in study.tasks.items()}
     wrong = {name: float(labels.uncertainty.mean()) for name, labels in soft.items()}
     hardest, easiest = max(wrong, key=wrong.__getitem__), min(wrong, key=wrong.__getitem__)
     doubtful = sum(in_doubt(labels) for labels in soft.values())
     return (
-        f"{len(tasks)} questions on {sum(map(len, soft.values())):,} items in all, each with its own abilities, "
+        f"{len(soft)} questions on {sum(map(len, soft.values())):,} items in all, each with its own abilities, "
         f"prevalence and threshold. If every item got its likelier label, between {wrong[easiest]:.1%} ({easiest}) and "
         f"{wrong[hardest]:.1%} ({hardest}) of the labels would be wrong; {doubtful:,} items are in doubt (less than "
-        "75% sure). The table below compares the questions; every section has a tab for each of them."
+        "75% sure)."
     )
+
+
+def _study_experts(found: Mapping[str, Calibration], noun: str) -> str:
+    """Say what experts labelled, and how labels agree with them; an expert labels an item for all classes at once."""
+    if not found:
+        return ""
+    labelled = [one.n_labelled for one in found.values()]
+    count = max(labelled) if noun == "class" else sum(labelled)
+    before, after = (
+        {name: getattr(one, side).agreement for name, one in found.items()} for side in ("before", "after")
+    )
+    known = [name for name in found if not math.isnan(after[name]) and not math.isnan(before[name])]
+    if not known:
+        return f"Experts labelled {count:,} items."
+    worst, best = min(known, key=after.__getitem__), max(known, key=after.__getitem__)
+    at_half, at_cut = (np.mean([side[name] for name in known]) for side in (before, after))
+    how = ", one class against the rest," if noun == "class" else ""
+    return (
+        f"Experts labelled {count:,} items. Cut at the threshold of each {noun}, labels agree with them{how} in "
+        f"{after[worst]:.0%} ({worst}) to {after[best]:.0%} ({best}), on average in {at_cut:.1%}; cut at 0.5, in "
+        f"{at_half:.1%}."
+    )
+
+
+def _study_advice(study: Study, found: Mapping[str, Calibration], noun: str) -> str:
+    if not found:
+        return f"Next: let experts label a sample (softgold sample-experts), so that each {noun} gets its threshold."
+    left = [name for name in study.tasks if name not in found]
+    if left:
+        return f"Next: let experts label a sample of {list_names(left)}, too, which they have not labelled so far."
+    if noun == "class":
+        return _doubt_advice(int((study.class_labels.uncertainty > DOUBT).sum()))
+    doubtful = {name: in_doubt(run.soft_labels) for name, run in study.tasks.items()}
+    worst = max(doubtful, key=doubtful.__getitem__)
+    most = f" {worst} has the most, {doubtful[worst]:,}." if doubtful[worst] else ""
+    return _doubt_advice(sum(doubtful.values())) + most
+
+
+def _doubt_advice(doubtful: int) -> str:
+    if doubtful:
+        return f"Next: collect more votes on the {doubtful:,} items in doubt, or let an expert decide them."
+    return "Next: nothing is urgent; every label is fairly sure."

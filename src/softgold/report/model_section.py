@@ -19,10 +19,8 @@ from softgold.evaluation.words import (
     r_squared_words,
     swap_words,
 )
-from softgold.report.blocks import Cell, Figure, Panel, Section, Table, named, numbers, real
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, figure, named, numbers, real
 from softgold.report.plots import Point, paired_bars, scatter, slope
-
-__all__ = ["leading_words", "model_section"]
 
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
 MOST_MODELS = 40
@@ -48,12 +46,12 @@ Rows = dict[tuple[str, str], _Row]
 NOTHING = _Row(math.nan, math.nan, math.nan, math.nan, "–", math.nan)
 
 
-def model_section(evaluation: Evaluation) -> Section:
-    """Show the models on each task, and on average where there are several."""
+def model_section(evaluation: Evaluation, noun: str = "tasks") -> Section:
+    """Show the models on each task, and on average where there are several; `noun` says what the tasks are."""
     count = len(evaluation.tasks)
     parts: list[tuple[str | None, Part]] = [(task.task, task) for task in evaluation.tasks[:MOST_TASKS]]
     if evaluation.average is not None:
-        parts.insert(0, (f"Average of {count} tasks", evaluation.average))
+        parts.insert(0, (f"Average of {count} {noun}", evaluation.average))
     panels = tuple(_panel(name, part, evaluation.models) for name, part in parts)
     settings = evaluation.settings
     words = (
@@ -64,14 +62,14 @@ def model_section(evaluation: Evaluation) -> Section:
     )
     notes = tuple(notice_words(notice, evaluation) for notice in evaluation.notices)
     if count > MOST_TASKS:
-        notes = (f"{MOST_TASKS} of {count} tasks are shown here; all are in metrics.csv", *notes)
+        notes = (f"{MOST_TASKS} of {count} {noun} are shown here; all are in metrics.csv", *notes)
     if notes:
         panels = (replace(panels[0], notes=notes),) if len(panels) == 1 else (*panels, Panel(notes=notes))
     return Section("models", "Models", words, panels)
 
 
 def leading_words(evaluation: Evaluation) -> tuple[str, str, str] | None:
-    """Return value, name and words of the tile on the first model by soft AUROC; None if nobody has one.
+    """Return value, name and words of the tile on the first model by soft AUROC; None if no model has one.
 
     A model is named as the first only where the resamples separate it from every other.
     """
@@ -79,16 +77,26 @@ def leading_words(evaluation: Evaluation) -> tuple[str, str, str] | None:
     if found is None or not found.best_soft.models:
         return None
     soft, ordinary = found.best_soft, found.best_ordinary
+    value = _value_words(_rows(evaluation.leading.table).get((soft.models[0], "soft_auroc"), NOTHING))
     if not soft.closest:
-        return _short(soft.models[0]), "the only model", ""
+        return _short(soft.models[0]), "the only model", value
     if not soft.is_separated:
         together = (*soft.models, *soft.rivals)
         words = f"{list_names([_short(model) for model in together])} cannot be told apart"
-        return f"{len(together)} models", "share the lead by soft AUROC", words
+        return f"{len(together)} models", "share the lead by soft AUROC", f"{words}; the first: {value}"
     share = f"ahead of every other in {at_least_words(soft.probability)}"
     same = ordinary.is_separated and ordinary.models == soft.models
     other = f"; ordinary AUROC puts {_short(ordinary.models[0])} first" if ordinary.is_separated and not same else ""
-    return _short(soft.models[0]), "first by soft AUROC", share + ("; also by ordinary AUROC" if same else other)
+    return (
+        _short(soft.models[0]),
+        "first by soft AUROC",
+        f"{value}, {share}{'; also by ordinary AUROC' if same else other}",
+    )
+
+
+def _value_words(row: _Row) -> str:
+    ends = "" if math.isnan(row.low) else f" ({row.low:.3f}–{row.high:.3f})"
+    return f"soft AUROC {row.value:.3f}{ends}"
 
 
 def _panel(name: str | None, part: Part, models: tuple[str, ...]) -> Panel:
@@ -156,35 +164,30 @@ Measured = Sequence[tuple[str, _Row, _Row]]
 
 def _scatter_figure(title: str, found: RankComparison, measured: Measured, table: Table) -> Figure:
     square = r_squared_words(found)
-    svg: Markup = scatter(
-        [Point(model, before.value, after.value) for model, before, after in measured],
-        x_title=f"ordinary {title}",
-        y_title=f"soft {title}",
-        title=f"Ordinary against soft {title}",
-        description=square or "one dot per model",
-    )
-    words = (
-        "One dot per model; on the dashed line both metrics would be equal. The further the dots are from one straight "
-        f"line, the more the doubt in the labels matters for the ranking{f' ({square})' if square else ''}."
-    )
-    return Figure(f"Ordinary against soft {title}", words, svg, table)
+    points = [Point(model, before.value, after.value) for model, before, after in measured]
+    chart = scatter(points, x_title=f"ordinary {title}", y_title=f"soft {title}")
+    words = "One dot per model; on the dashed line both metrics would be equal."
+    if len(measured) > 2:  # two dots always lie on a straight line
+        words += (
+            " The further the dots are from one straight line, the more the doubt in the labels matters for the "
+            f"ranking{f' ({square})' if square else ''}."
+        )
+    return figure(f"Ordinary against soft {title}", words, chart, square or "one dot per model", table)
 
 
 def _slope_figure(title: str, found: RankComparison, measured: Measured, table: Table) -> Figure:
     ordered = sorted(measured, key=lambda entry: (entry[1].rank, entry[0]))
     told = f"{_capital(swap_words(found, title, f'soft {title}'))}."
-    svg = slope(
+    chart = slope(
         [model for model, _, _ in ordered],
         [before.rank for _, before, _ in ordered],
         [after.rank for _, _, after in ordered],
         place_names=([before.place for _, before, _ in ordered], [after.place for _, _, after in ordered]),
         left_title=f"by {title}",
         right_title=f"by soft {title}",
-        title=f"Ranks by {title}",
-        description=told,
     )
     words = "Lines that cross are models that change places by value when doubtful labels count less."
-    return Figure(f"Ranks by {title}", words, svg, table)
+    return figure(f"Ranks by {title}", words, chart, told, table)
 
 
 def _stability_figure(rows: pd.DataFrame) -> Figure:
@@ -195,11 +198,9 @@ def _stability_figure(rows: pd.DataFrame) -> Figure:
     pairs = [(str(metric), found["hard"], found["soft"]) for metric, found in values.items() if len(found) == 2]
     told = "; ".join(f"{metric}: ordinary {hard:.3f}, soft {soft:.3f}" for metric, hard, soft in pairs)
     title = "Would other votes rank the models alike?"
-    svg = (
-        paired_bars(pairs, names=("ordinary", "soft"), x_title="mean rank correlation", title=title, description=told)
-        if pairs
-        else Markup("")
-    )
+    svg = Markup("")
+    if pairs:
+        svg = paired_bars(pairs, names=("ordinary", "soft"), x_title="mean rank correlation").render(title, told)
     cells = [
         (
             str(row["metric"]),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 from softgold.errors import StorageError, UsageError
 from softgold.evaluation import ClassEvaluation
+from softgold.experts import Calibration
 from softgold.planning import forecast, plan_votes
-from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, named, percent, real
+from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, interval, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary
-from softgold.report.expert_section import expert_section, expert_tile
+from softgold.report.expert_section import expert_section
 from softgold.report.label_sections import (
-    adversaries,
     annotator_section,
     fit_section,
     glance_section,
@@ -22,15 +23,11 @@ from softgold.report.label_sections import (
     soft_section,
 )
 from softgold.report.lead import in_doubt, run_lead, study_lead, tells_abilities
-from softgold.report.model_section import leading_words, model_section
+from softgold.report.model_section import model_section
 from softgold.report.planning_section import planning_section
 from softgold.report.summary import file_names
+from softgold.report.tiles import built, run_tiles, study_tiles
 from softgold.runs import Run, Study
-
-__all__ = ["Page", "convergence_page", "join_pages", "run_page", "study_page"]
-
-Given = TypeVar("Given")
-Built = TypeVar("Built")
 
 MOST_TASKS = 24
 REPORT_CAMPAIGNS = 20
@@ -43,7 +40,7 @@ class Page:
     Attributes:
         name: Heading.
         lead: First paragraph.
-        tiles: The numbers that tell most.
+        tiles: Key numbers.
         sections: Sections, in order.
         origin: Where the data come from, as names and texts.
         files: Files that hold every number in full.
@@ -60,30 +57,22 @@ class Page:
 def run_page(run: Run) -> Page:
     """Return the page on one question; the parts of the run decide which sections there are."""
     return Page(
-        run.path.resolve().name, run_lead(run), _run_tiles(run), _run_sections(run), _origin(run), file_names(run.path)
+        run.path.resolve().name, run_lead(run), run_tiles(run), _run_sections(run), _origin(run), file_names(run.path)
     )
 
 
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(_built(expert_section, run.calibration, "calibration.json"))
+        sections.append(built(expert_section, run.calibration, "calibration.json"))
     if run.has("evaluation"):
-        sections.append(_built(model_section, run.evaluation, "evaluation.json"))
+        sections.append(built(model_section, run.evaluation, "evaluation.json"))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(_next_section(run))
     if run.has("fit"):
         sections.append(fit_section(run.fit))
     return tuple(sections)
-
-
-def _built(build: Callable[[Given], Built], result: Given, name: str) -> Built:
-    """Build a section or tile from a file that somebody may have edited: well typed, and yet with parts missing."""
-    try:
-        return build(result)
-    except (KeyError, TypeError, ValueError, IndexError, StopIteration, OverflowError) as error:
-        raise StorageError(f"{name} is not what softgold writes: {error!r}; make it again") from error
 
 
 def _next_section(run: Run) -> Section:
@@ -99,24 +88,6 @@ def _next_section(run: Run) -> Section:
     planned = planning_section(found, plan, run.record.history)
     first, second = planned.panels[0], uncertain.panels[0]
     return replace(planned, panels=(replace(first, tables=(*first.tables, *second.tables)),))
-
-
-def _run_tiles(run: Run) -> tuple[Tile, ...]:
-    soft = run.soft_labels
-    tiles = [
-        Tile(f"{len(soft):,}", "items", f"{soft.n_votes.sum():,} votes" if soft.n_votes.any() else ""),
-        Tile(f"{soft.uncertainty.mean():.1%}", "labels expected wrong", "if soft labels were cut at 0.5"),
-    ]
-    if tells_abilities(run):
-        bad = len(adversaries(run.annotators))
-        tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
-    if run.has("calibration"):
-        tiles.append(_built(expert_tile, run.calibration, "calibration.json"))
-    if run.has("evaluation"):
-        leading = _built(leading_words, run.evaluation, "evaluation.json")
-        if leading is not None:
-            tiles.append(Tile(*leading))
-    return tuple(tiles)
 
 
 def _origin(run: Run) -> tuple[tuple[str, str], ...]:
@@ -141,14 +112,10 @@ def study_page(study: Study) -> Page:
     elif study.has("class_evaluation"):
         judged = (_class_section(study.class_evaluation),)
     sections = (overview_section(study), *judged, *merge_sections(by_task))
-    tiles = (
-        Tile(f"{len(study.tasks):,}", "questions" if study.kind == "tasks" else "classes"),
-        Tile(f"{len(study.soft_labels_frame()):,}", "soft labels"),
-    )
     return Page(
         study.path.resolve().name,
         study_lead(study),
-        tiles,
+        study_tiles(study),
         sections,
         _origin(next(iter(study.tasks.values()))),
         file_names(study.path),
@@ -157,17 +124,28 @@ def study_page(study: Study) -> Page:
 
 def _class_section(evaluation: ClassEvaluation) -> Section:
     """Show the models on all classes together, then per class."""
-    section = model_section(evaluation.per_class)
+    section = model_section(evaluation.per_class, "classes")
     overall = evaluation.overall
     metrics = list(dict.fromkeys(overall["title"]))
-    values = {(row["model"], row["title"]): row["value"] for row in overall.to_dict(orient="records")}
-    rows = tuple(
-        (named(model), *(real(values.get((model, title), float("nan"))) for title in metrics))
+    cells = {(row["model"], row["title"]): _overall_cell(row) for row in overall.to_dict(orient="records")}
+    rows = [
+        (named(model), *(cells.get((model, title), real(None)) for title in metrics))
         for model in dict.fromkeys(overall["model"])
+    ]
+    ceilings = overall.drop_duplicates("title").set_index("title")["ceiling"]
+    rows.append((Cell("ceiling"), *(real(ceilings[title]) for title in metrics)))
+    words = (
+        "With intervals; the best value of each column is in bold. Of Brier and log loss, less is better. The ceiling "
+        "is what the soft labels themselves would score."
     )
-    table = Table(("model", *metrics), rows, title="All classes together")
+    table = Table(("model", *metrics), tuple(rows), "All classes together", words, is_whole=True)
     first, *rest = section.panels
     return replace(section, panels=(replace(first, tables=(table, *first.tables)), *rest))
+
+
+def _overall_cell(row: Mapping[Hashable, Any]) -> Cell:
+    ends = (None, None) if math.isnan(row["low"]) else (row["low"], row["high"])
+    return interval(row["value"], *ends, strong=row["rank"] == 1)
 
 
 def overview_section(study: Study) -> Section:
@@ -176,8 +154,11 @@ def overview_section(study: Study) -> Section:
     columns = (noun, "items", "positive", "in doubt", "expected wrong", "threshold", "agreement with experts")
     rows = tuple(_overview_row(name, run) for name, run in study.tasks.items())
     words = f"One row per {noun}. “Expected wrong” is the share of wrong labels if soft labels were cut at 0.5."
+    if any(run.has("calibration") for run in study.tasks.values()):
+        words += " Intervals of threshold and agreement are in brackets."
     problems = tuple(notice.text for notice in study.problems())
-    table = Table(columns, rows, title=f"All {'questions' if study.kind == 'tasks' else 'classes'}")
+    title = f"All {'questions' if study.kind == 'tasks' else 'classes'}"
+    table = Table(columns, rows, title=title, is_whole=True)
     return Section("overview", "Overview", words, (Panel(tables=(table,), notes=problems),))
 
 
@@ -187,7 +168,17 @@ def _overview_row(name: str, run: Run) -> tuple[Cell, ...]:
     row.append(percent(float(soft.uncertainty.mean())))
     if not run.has("calibration"):
         return (*row, Cell("–"), Cell("–"))
-    return (*row, real(run.calibration.threshold), percent(run.calibration.after.agreement))
+    return (*row, *built(_expert_cells, run.calibration, "calibration.json"))
+
+
+def _expert_cells(calibration: Calibration) -> tuple[Cell, Cell]:
+    """Return the threshold and the agreement with experts, each with its interval."""
+    span, rate = calibration.interval("both"), calibration.error_rates.accuracy
+    threshold = interval(calibration.threshold, span.low, span.high)
+    if math.isnan(rate.value):
+        return threshold, percent(rate.value)
+    ends = "" if math.isnan(rate.low) else f" ({100 * rate.low:.0f}–{100 * rate.high:.0f})"
+    return threshold, Cell(f"{100 * rate.value:.1f} %{ends}", rate.value)
 
 
 def merge_sections(by_task: Mapping[str, tuple[Section, ...]]) -> tuple[Section, ...]:
@@ -218,7 +209,7 @@ def convergence_page(summary: ConvergenceSummary) -> Page:
     Raises:
         StorageError: convergence.json was edited, and no longer fits.
     """
-    lead = "How far the raters agree on what is in each image, in what they differ, and how high a model can score."
+    lead = "How far the raters agree on what is in each image, how they differ, and how high a model can score."
     try:
         made_with = summary.record.get("versions") or {}
         versions = ", ".join(f"{name} {version}" for name, version in made_with.items() if version)

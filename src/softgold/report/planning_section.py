@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from softgold.planning.allocation import VotePlan
 from softgold.planning.forecast_result import Curve, Forecast
-from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, named, numbers, percent, real
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, figure, named, numbers, percent, real
 from softgold.report.svg import Canvas, nice_ticks
 from softgold.runs import Round
-
-__all__ = ["planning_section"]
 
 TITLE = "Expected share of wrong labels"
 MOST_ITEMS = 15
@@ -51,11 +47,12 @@ def _forecast_figure(found: Forecast) -> Figure:
         f"After one more vote per item ({found.n_items:,} votes), {100 * after[0]:.1f} % wrong if votes go where they "
         f"are worth most, {100 * after[1]:.1f} % if every item gets one."
     )
-    return Figure(
+    return figure(
         TITLE,
         f"Solid: votes bought where they are worth most; dashed: equally many for every item. {told} Intervals hold "
         f"{100 * found.level:g} % of simulated campaigns; they do not cover that the model may be wrong.",
-        _lines([("curve", adaptive), ("curve-other", uniform)], "further votes", TITLE, told),
+        _lines([("curve", adaptive), ("curve-other", uniform)], "further votes"),
+        told,
         _forecast_table(found),
     )
 
@@ -81,30 +78,16 @@ def _history_figure(history: Sequence[Round]) -> Figure:
         f"{len(history)} rounds: {100 * points[0][1]:.1f} % expected wrong at first, {100 * points[-1][1]:.1f} % now."
     )
     rows = [
-        (amount(at), amount(entry.new_votes), amount(entry.votes), percent(entry.expected_error, 2), _cost(entry))
+        (*map(amount, (at, entry.new_votes, entry.votes)), percent(entry.expected_error, 2), real(entry.cost, 2))
         for at, entry in enumerate(history, 1)
     ]
     table = numbers(("round", "new votes", "votes", "expected wrong", "cost"), rows)
-    return Figure(
-        "The campaign so far",
-        f"Expected share of wrong labels after each round of votes. {told}",
-        _lines([("curve", points)], "votes", TITLE, told, dots=True),
-        table,
-    )
+    words = f"Expected share of wrong labels after each round of votes. {told}"
+    chart = _lines([("curve", points)], "votes", dots=True)
+    return Figure("The campaign so far", words, chart.render(TITLE, told), table)
 
 
-def _cost(entry: Round) -> Cell:
-    return real(entry.cost, 2)
-
-
-def _lines(
-    drawn: Sequence[tuple[str, Sequence[tuple[float, float]]]],
-    x_title: str,
-    title: str,
-    description: str,
-    *,
-    dots: bool = False,
-) -> Markup:
+def _lines(drawn: Sequence[tuple[str, Sequence[tuple[float, float]]]], x_title: str, *, dots: bool = False) -> Canvas:
     """Draw lines over a common pair of axes, the vertical one from zero."""
     every = [point for _, points in drawn for point in points]
     xs, ys = [point[0] for point in every], [point[1] for point in every]
@@ -112,13 +95,13 @@ def _lines(
     show = "{:.0%}".format if max(nice_ticks(0, high)) >= 0.02 else "{:.1%}".format
     canvas = Canvas()
     x, y = canvas.x_scale(min(xs), max(xs)), canvas.y_scale(0.0, high)
-    canvas.y_axis(y, title.lower(), show=show)
+    canvas.y_axis(y, TITLE.lower(), show=show)
     canvas.x_axis(x, x_title, count=4)
     for style, points in drawn:
         canvas.path([(x(a), y(b)) for a, b in points], style)
         for a, b in points if dots else ():
             canvas.dot(x(a), y(b), "dot-main", f"{a:,.0f} votes: {100 * b:.2f} %")
-    return canvas.render(title, description)
+    return canvas
 
 
 def _plan_table(plan: VotePlan) -> Table:

@@ -1,4 +1,4 @@
-"""The charts of the report: each takes plain values and returns a drawing; nothing is computed here but positions."""
+"""The charts of the report: each takes plain values and returns a drawing; only positions are computed here."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from softgold.report.svg import Canvas, Scale, nice_ticks, shorten_text
-
-__all__ = [
-    "Mark",
-    "Point",
-    "Spread",
-    "curve",
-    "histogram",
-    "paired_bars",
-    "points_with_intervals",
-    "scatter",
-    "slope",
-    "spreads",
-]
+from softgold.report.svg import Canvas, Scale, nice_ticks, padded, shorten_text
 
 NAME_LENGTH = 14
 LABEL_STEP = 14.0
-# Beyond so many a label would sit on another one; the table beside the chart has all names.
+# With more labels they would overlap; the table beside the chart has all names.
 MOST_LABELS = 14
 
 
@@ -66,10 +51,8 @@ def histogram(
     x_title: str,
     y_title: str = "items",
     marks: Sequence[Mark] = (),
-    title: str,
-    description: str,
     labels: Sequence[str] | None = None,
-) -> Markup:
+) -> Canvas:
     """Draw counts in bins; on a logarithmic axis where a linear one would hide the small ones.
 
     Args:
@@ -78,8 +61,6 @@ def histogram(
         x_title: What is counted along the axis.
         y_title: What is counted.
         marks: Vertical lines.
-        title: Name of the chart for those who hear it.
-        description: What it shows, in words.
         labels: A name for each bin, in place of a scale.
     """
     most = max(counts, default=0)
@@ -101,7 +82,7 @@ def histogram(
         _named_bins(canvas, x, edges, labels, x_title)
     for row, mark in enumerate(marks):
         canvas.marker(x, mark.value, mark.words, mark.style, row=row)
-    return canvas.render(title, description)
+    return canvas
 
 
 def _room_for(marks: Sequence[Mark]) -> int:
@@ -125,9 +106,7 @@ def _named_bins(canvas: Canvas, x: Scale, edges: Sequence[float], labels: Sequen
     canvas.text((canvas.left + canvas.width - canvas.right) / 2, canvas.height - 8, title, style="label")
 
 
-def spreads(
-    values: Sequence[Spread], *, x_title: str, y_title: str, zero: str | None = None, title: str, description: str
-) -> Markup:
+def spreads(values: Sequence[Spread], *, x_title: str, y_title: str, zero: str | None = None) -> Canvas:
     """Draw values with their intervals side by side, in the order given; `zero` names a line at 0."""
     canvas = Canvas(width=940, height=300)
     low, high = min(v.low for v in values), max(v.high for v in values)
@@ -147,24 +126,7 @@ def spreads(
         canvas.line(x(spread.x), y(spread.low), x(spread.x), y(spread.high), f"range-{kind}")
         draw = canvas.diamond if spread.warns else canvas.dot
         draw(x(spread.x), y(spread.value), f"dot-{kind}", spread.hint, 4.5 if spread.warns else 2.6)
-    return canvas.render(title, description)
-
-
-def points_with_intervals(
-    values: Sequence[Spread], *, x_title: str, y_title: str, marks: Sequence[Mark] = (), title: str, description: str
-) -> Markup:
-    """Draw rates with intervals over [0, 1] against a value in [0, 1], with the diagonal on which both are equal."""
-    canvas = Canvas(top=_room_for(marks))
-    x, y = canvas.x_scale(0, 1), canvas.y_scale(0, 1)
-    canvas.y_axis(y, y_title)
-    canvas.x_axis(x, x_title)
-    canvas.line(x(0), y(0), x(1), y(1), "diagonal")
-    for row, mark in enumerate(marks):
-        canvas.marker(x, mark.value, mark.words, mark.style, row=row)
-    for spread in values:
-        canvas.line(x(spread.x), y(spread.low), x(spread.x), y(spread.high), "range-main")
-        canvas.dot(x(spread.x), y(spread.value), "dot-main", spread.hint)
-    return canvas.render(title, description)
+    return canvas
 
 
 def curve(
@@ -175,9 +137,7 @@ def curve(
     marks: Sequence[Mark] = (),
     from_zero: bool = False,
     percent: bool = False,
-    title: str,
-    description: str,
-) -> Markup:
+) -> Canvas:
     """Draw a line through points."""
     xs, ys = [point[0] for point in points], [point[1] for point in points]
     room = 0.05 * ((max(ys) - min(ys)) or abs(max(ys)) or 1.0)
@@ -190,14 +150,14 @@ def curve(
     for row, mark in enumerate(marks):
         canvas.marker(x, mark.value, mark.words, mark.style, row=row)
     canvas.path([(x(a), y(b)) for a, b in points], "curve")
-    return canvas.render(title, description)
+    return canvas
 
 
-def scatter(points: Sequence[Point], *, x_title: str, y_title: str, title: str, description: str) -> Markup:
+def scatter(points: Sequence[Point], *, x_title: str, y_title: str) -> Canvas:
     """Draw named points with the diagonal, on which both values are equal."""
     canvas = Canvas(height=330, right=112, left=68)
-    x_low, x_high = _padded([point.x for point in points])
-    y_low, y_high = _padded([point.y for point in points])
+    x_low, x_high = padded([point.x for point in points])
+    y_low, y_high = padded([point.y for point in points])
     x, y = canvas.x_scale(x_low, x_high), canvas.y_scale(y_low, y_high)
     canvas.y_axis(y, y_title)
     canvas.x_axis(x, x_title, count=4)
@@ -208,13 +168,7 @@ def scatter(points: Sequence[Point], *, x_title: str, y_title: str, title: str, 
         _side_labels(canvas, [(x(p.x), y(p.y), p.name) for p in points])
     for point in points:
         canvas.dot(x(point.x), y(point.y), "dot-main", f"{point.name}: {point.x:.3f}, {point.y:.3f}", 5)
-    return canvas.render(title, description)
-
-
-def _padded(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    room = max(0.12 * (high - low), 0.004)
-    return low - room, high + room
+    return canvas
 
 
 def _side_labels(canvas: Canvas, places: Sequence[tuple[float, float, str]]) -> None:
@@ -251,9 +205,7 @@ def slope(
     place_names: tuple[Sequence[str], Sequence[str]],
     left_title: str,
     right_title: str,
-    title: str,
-    description: str,
-) -> Markup:
+) -> Canvas:
     """Draw ranks before and after as lines between two columns; rising and falling differ in dash and colour.
 
     Args:
@@ -263,8 +215,6 @@ def slope(
         place_names: How both ranks are written, such as "2=" for a shared place.
         left_title: Title of the left column.
         right_title: Title of the right column.
-        title: Name of the chart for those who hear it.
-        description: What it shows, in words.
     """
     canvas = Canvas(height=max(280, 70 + round(LABEL_STEP * 1.5 * len(names))), left=136, right=136, top=40, bottom=20)
     left_places, right_places = _places(before), _places(after)
@@ -283,7 +233,7 @@ def slope(
             short = shorten_text(name, NAME_LENGTH)
             words = f"{short}  {place}" if anchor == "end" else f"{place}  {short}"
             canvas.text(x + away, height + 4, words, anchor=anchor, style="name")
-    return canvas.render(title, description)
+    return canvas
 
 
 def _direction(before: float, after: float) -> str:
@@ -301,9 +251,7 @@ def _places(ranks: Sequence[float]) -> list[int]:
     return places
 
 
-def paired_bars(
-    rows: Sequence[tuple[str, float, float]], *, names: tuple[str, str], x_title: str, title: str, description: str
-) -> Markup:
+def paired_bars(rows: Sequence[tuple[str, float, float]], *, names: tuple[str, str], x_title: str) -> Canvas:
     """Draw two bars for each row, ordinary above soft, with their values written beside them."""
     shown = [shorten_text(name, NAME_LENGTH + 2) for name, _, _ in rows]
     canvas = Canvas(height=76 + 46 * len(rows), left=24 + round(7.6 * max(map(len, shown))), top=30, right=48)
@@ -319,4 +267,4 @@ def paired_bars(
             start, end = sorted((x(0), x(value)))
             canvas.bar(start, top + shift, end - start, 14, style, f"{name}: {value:.3f}")
             canvas.text(end + 5, top + shift + 11, f"{value:.3f}", anchor="start", style="tick")
-    return canvas.render(title, description)
+    return canvas

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-__all__ = ["TEMPLATES", "Canvas", "Scale", "nice_ticks", "number", "shorten_text", "standalone", "template_text"]
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 # Wide and bold letters, so that an estimate of the width of a text errs on the long side.
@@ -59,6 +57,13 @@ def shorten_text(text: str, length: int) -> str:
         return text
     head = length // 2
     return f"{text[:head]}…{text[len(text) - (length - head - 1) :]}"
+
+
+def padded(values: Sequence[float], share: float = 0.12) -> tuple[float, float]:
+    """Return the range of the values with some room on both sides."""
+    low, high = min(values), max(values)
+    room = max(share * (high - low), 0.004)
+    return low - room, high + room
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -215,7 +220,7 @@ class Canvas:
         )
 
     def render(self, title: str, description: str) -> Markup:
-        """Return the chart; title and description are what is read aloud in its place."""
+        """Return the chart, with title and description for screen readers."""
         return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}</svg>').format(
             self.width,
             self.height,

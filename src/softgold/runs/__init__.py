@@ -1,9 +1,11 @@
 """The run directory: the only code that knows the names, versions and digests of its files."""
 
-from softgold.runs.fits import Round, save_fit, votes_digest
+from softgold.runs.fits import save_fit, soft_labels_path, votes_digest
 from softgold.runs.opening import is_study, open_run, open_study
+from softgold.runs.records import Round
 from softgold.runs.results import write_result
 from softgold.runs.run import Run
+from softgold.runs.streamed import save_streamed
 from softgold.runs.study import Study, save_study
 
 __all__ = [
@@ -14,7 +16,9 @@ __all__ = [
     "open_run",
     "open_study",
     "save_fit",
+    "save_streamed",
     "save_study",
+    "soft_labels_path",
     "votes_digest",
     "write_result",
 ]

@@ -17,16 +17,14 @@ from softgold.models.base import FitState, Model
 from softgold.output import atomic_file
 from softgold.runs.files import read_arrays, write_arrays
 
-__all__ = ["checkpoint_path", "claim_checkpoint", "discard_checkpoint", "load_checkpoint", "save_checkpoint"]
-
-VERSION = 3
+VERSION = 4
 SUFFIX = ".checkpoint.npz"
 LONGEST_NAME = 255  # bytes
 
 
 def checkpoint_path(run: Path) -> Path:
     """Return where the checkpoint of a run is kept: beside it, so that the run directory is complete or absent."""
-    target = run.resolve()  # `.` has no name of its own
+    target = Path(os.path.realpath(run))  # `.` has no name of its own
     name = os.fsencode(target.name)
     if len(name) + len(SUFFIX) > LONGEST_NAME:  # no file system takes such a name
         start = name[: LONGEST_NAME - len(SUFFIX) - 9].decode("utf-8", "ignore")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from importlib import metadata
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,114 +13,18 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import SoftgoldError, StorageError
-from softgold.models.base import Diagnostics, Fit, Posterior, find_model
-from softgold.output import PathLike, atomic_directory, write_json, write_table
-from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, read_json, unpack_ids, write_arrays
-from softgold.runs.typed import decode
+from softgold.models.base import Fit, Posterior, find_model
+from softgold.output import PathLike, Stamps, atomic_directory, update_directory, write_json, write_table
+from softgold.readers import read_soft_labels
+from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, unpack_ids, write_arrays
+from softgold.runs.records import RECORD, Round, RunRecord, VoteRecord, make_record
+from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.study import are_strangers
 from softgold.tables.votes import VoteTable
 
-__all__ = [
-    "ANNOTATORS",
-    "POSTERIOR",
-    "RECORD",
-    "SOFT_LABELS",
-    "VOTES",
-    "Round",
-    "RunRecord",
-    "read_annotators",
-    "read_fit",
-    "read_record",
-    "read_stored_votes",
-    "save_fit",
-    "votes_digest",
-]
-
 SOFT_LABELS, ANNOTATORS = "soft_labels.csv", "annotators.csv"
-POSTERIOR, VOTES, RECORD = "posterior.npz", "votes.parquet", "run.json"
-FORMAT, VERSION = "softgold run", 3
-PACKAGES = ("softgold", "numpy", "scipy", "pandas", "torch", "pyro-ppl")
-
-
-@dataclass(frozen=True)
-class VoteRecord:
-    """The votes of a run: source, digest, counts, and what their table cannot hold.
-
-    Attributes:
-        source: File that they were read from; None for votes from memory.
-        digest: See `votes_digest`.
-        items: Number of items.
-        annotators: Number of annotators.
-        votes: Number of votes.
-        abstentions: Number of empty votes.
-        abstained_items: Items with abstentions only.
-        abstained_annotators: Annotators who only abstained.
-        notes: What the reader decided, one sentence each.
-    """
-
-    source: str | None
-    digest: str
-    items: int
-    annotators: int
-    votes: int
-    abstentions: int
-    abstained_items: tuple[str, ...]
-    abstained_annotators: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round of a campaign: the first fit, or an update with further votes.
-
-    Attributes:
-        new_votes: Votes that the round added.
-        votes: Votes after it.
-        items: Items after it.
-        annotators: Annotators after it.
-        expected_error: Expected share of wrong labels after it, the mean of min(p, 1 - p).
-        cost: What its votes cost; None where it was not said.
-        source: File that the votes came from.
-    """
-
-    new_votes: int
-    votes: int
-    items: int
-    annotators: int
-    expected_error: float
-    cost: float | None = None
-    source: str | None = None
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """The contents of run.json.
-
-    Attributes:
-        format: "softgold run".
-        version: Version of the layout.
-        input: The votes.
-        model: Name of the model.
-        settings: Its settings.
-        samples: Posterior draws behind p; None for the exact p.
-        diagnostics: How the fit went; `seconds` is kept in `timings`.
-        files: Digest of each file of the fit.
-        versions: Versions of the packages in use; None for one that was not installed.
-        timings: Seconds that the fit took.
-        history: Rounds of votes; empty before the first update.
-    """
-
-    format: str
-    version: int
-    input: VoteRecord
-    model: str
-    settings: Mapping[str, Any]
-    samples: int | None
-    diagnostics: Diagnostics
-    files: Mapping[str, str]
-    versions: Mapping[str, str | None]
-    timings: Mapping[str, float]
-    history: tuple[Round, ...] = ()
+SOFT_LABELS_PARQUET = "soft_labels.parquet"
+POSTERIOR, VOTES = "posterior.npz", "votes.parquet"
 
 
 def save_fit(
@@ -132,6 +35,7 @@ def save_fit(
     source: str | None = None,
     force: bool = False,
     history: tuple[Round, ...] = (),
+    began: Stamps | None = None,
 ) -> None:
     """Write a run directory, atomically.
 
@@ -142,6 +46,7 @@ def save_fit(
         source: File that the votes came from, for the record.
         force: Replace an existing run.
         history: Rounds of votes. A run that is replaced by its next round keeps its other files, such as a calibration.
+        began: The `stamps` of the run that the next round was made from.
     """
     posterior, votes = fit.posterior, fit.votes
     labels = posterior.soft_labels()
@@ -151,23 +56,26 @@ def save_fit(
     for name in ("item_ids", "annotator_ids"):
         arrays[f"{name}_utf8"], arrays[f"{name}_ends"] = pack_ids(getattr(posterior, name))
     frame = votes.to_frame()
-    with atomic_directory(path, force=force, marker=RECORD) as folder:
-        if history:
-            _copy_others(Path(path), folder)
-        write_table(labels.to_frame(), folder / SOFT_LABELS)
+    # A fit of votes on disk, whose next round this is, has its soft labels in Parquet: there they are looked for.
+    parquet = (SOFT_LABELS_PARQUET,) if history and (Path(path) / SOFT_LABELS_PARQUET).is_file() else ()
+    names = (SOFT_LABELS, *parquet, ANNOTATORS, VOTES, POSTERIOR)
+    with _replacement(path, names, force, history, began) as folder:
+        for name in (SOFT_LABELS, *parquet):
+            write_table(labels.to_frame(), folder / name)
         write_table(_annotator_table(posterior), folder / ANNOTATORS)
         write_table(frame if votes.weights is None else frame.assign(weight=votes.weights), folder / VOTES)
         write_arrays(folder / POSTERIOR, arrays)
-        files = {name: file_digest(folder / name) for name in (SOFT_LABELS, ANNOTATORS, VOTES, POSTERIOR)}
+        files = {name: file_digest(folder / name) for name in names}
         write_json(replace(_record(fit, samples, source, files), history=history), folder / RECORD)
 
 
-def _copy_others(before: Path, folder: Path) -> None:
-    """Copy the files of a run that a fit does not write."""
-    written = {SOFT_LABELS, ANNOTATORS, POSTERIOR, VOTES, RECORD}
-    for path in before.iterdir() if before.is_dir() else ():
-        if path.is_file() and path.name not in written:
-            shutil.copy2(path, folder / path.name)
+def _replacement(
+    path: PathLike, names: tuple[str, ...], force: bool, history: tuple[Round, ...], began: Stamps | None
+) -> AbstractContextManager[Path]:
+    """Give a folder for a whole new run, or for the files of the next round of one."""
+    if history and Path(path).is_dir():
+        return update_directory(path, (*names, RECORD), force=force, began=began)
+    return atomic_directory(path, force=force, marker=RECORD)
 
 
 def _annotator_table(posterior: Posterior) -> pd.DataFrame:
@@ -181,7 +89,11 @@ def _annotator_table(posterior: Posterior) -> pd.DataFrame:
 
 def _record(fit: Fit, samples: int | None, source: str | None, files: Mapping[str, str]) -> RunRecord:
     votes = fit.votes
-    given = VoteRecord(
+    return make_record(fit.model, fit.settings, fit.diagnostics, _vote_record(votes, source), samples, files)
+
+
+def _vote_record(votes: VoteTable, source: str | None) -> VoteRecord:
+    return VoteRecord(
         source,
         votes_digest(votes),
         votes.n_items,
@@ -192,11 +104,6 @@ def _record(fit: Fit, samples: int | None, source: str | None, files: Mapping[st
         votes.abstained_annotators,
         votes.notes,
     )
-    # Two runs with one seed are equal but for what is in `timings`.
-    diagnostics = replace(fit.diagnostics, seconds=float("nan"))
-    settings, versions = asdict(fit.settings), {name: _version_of(name) for name in PACKAGES}
-    timings = {"fit_seconds": fit.diagnostics.seconds}
-    return RunRecord(FORMAT, VERSION, given, fit.model, settings, samples, diagnostics, files, versions, timings)
 
 
 def votes_digest(votes: VoteTable) -> str:
@@ -211,55 +118,53 @@ def votes_digest(votes: VoteTable) -> str:
     return digest.hexdigest()
 
 
-def _version_of(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def read_record(folder: Path) -> RunRecord:
-    """Read run.json.
-
-    Raises:
-        StorageError: It is missing, damaged, or of another version.
-    """
-    path = folder / RECORD
-    value = read_json(path, "softgold fit")
-    if value.get("format") != FORMAT:
-        raise StorageError(f"{path} is not the record of a fit (it has no format {FORMAT!r})")
-    if value.get("version") != VERSION:
-        raise StorageError(
-            f"{path} was written by another version of softgold (format {value.get('version')!r}, this one reads "
-            f"{VERSION}); fit the votes again"
-        )
-    try:
-        record: RunRecord = decode(RunRecord, value, RECORD)
-    except (ValueError, OverflowError) as error:
-        raise StorageError(f"{path} is damaged: {error}") from None
-    seconds = record.timings.get("fit_seconds", float("nan"))
-    return replace(record, diagnostics=replace(record.diagnostics, seconds=seconds))
-
-
 def read_fit(folder: Path, record: RunRecord) -> Fit:
     """Read the fit that `save_fit` wrote.
 
     Raises:
         StorageError: A file is missing, damaged, or does not fit the others.
     """
-    arrays, votes = read_arrays(folder / POSTERIOR), read_stored_votes(folder, record)
+    arrays = read_arrays(folder / POSTERIOR)
+    # A fit of votes on disk keeps its items in the table of soft labels.
+    streamed = not any(name.startswith("item_") for name in arrays)
     try:
         model = find_model(record.model)
         settings = model.checked_settings(**record.settings)
-        items, annotators = unpack_ids(arrays, "item_ids"), unpack_ids(arrays, "annotator_ids")
+        annotators = unpack_ids(arrays, "annotator_ids")
+        if streamed:
+            labels = read_soft_labels(soft_labels_path(folder))
+            items, arrays = labels.item_ids, arrays | item_arrays(labels)
+        else:
+            items = unpack_ids(arrays, "item_ids")
         posterior = model.posterior(arrays, items, annotators, settings)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, SoftgoldError) as error:
         raise StorageError(f"{folder} is not a run that this version can read: {cause(error)}") from None
+    votes = read_stored_votes(folder, record, annotators if streamed else None)
     return Fit(model.name, settings, votes, posterior, record.diagnostics)
 
 
-def read_stored_votes(folder: Path, record: RunRecord) -> VoteTable:
+def item_arrays(labels: SoftLabels) -> dict[str, Any]:
+    """Return what a posterior says of its items, as its arrays, from the table of soft labels."""
+    if labels.difficulty is None:
+        raise ValueError("the soft labels have no b_mean")
+    found = {**vars(labels.difficulty), "positive": labels.p, "expected_vote": labels.expected_vote}
+    counts = {"item_counts": labels.n_votes, "item_positives": labels.n_positive}
+    return {f"item_{name}": array for name, array in found.items()} | counts
+
+
+def soft_labels_path(folder: Path) -> Path:
+    """Return where the soft labels of a run are: in Parquet where the votes were fitted on disk, else in CSV."""
+    parquet = folder / SOFT_LABELS_PARQUET
+    return parquet if parquet.is_file() else folder / SOFT_LABELS
+
+
+def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index[str] | None = None) -> VoteTable:
     """Read the votes that a run was fitted to, abstentions counted.
+
+    Args:
+        folder: The run directory.
+        record: Its record.
+        annotator_order: Ids of the annotators in the order of their codes; that of first appearance if None.
 
     Raises:
         StorageError: They are missing or damaged.
@@ -274,6 +179,9 @@ def read_stored_votes(folder: Path, record: RunRecord) -> VoteTable:
             raise ValueError("a vote is neither 0 nor 1")
         items, item_ids = pd.factorize(frame["item"])
         annotators, annotator_ids = pd.factorize(frame["annotator"])
+        if annotator_order is not None:
+            annotators = annotator_order.get_indexer(annotator_ids.astype("str"))[annotators]
+            annotator_ids = annotator_order
         return VoteTable.from_codes(
             items,
             annotators,

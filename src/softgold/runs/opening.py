@@ -6,12 +6,12 @@ from pathlib import Path
 
 from softgold.errors import InputError
 from softgold.output import PathLike, settle
+from softgold.readers.base import web_address
 from softgold.runs.files import read_json
-from softgold.runs.fits import RECORD, SOFT_LABELS
+from softgold.runs.fits import SOFT_LABELS, soft_labels_path
+from softgold.runs.records import RECORD
 from softgold.runs.run import Run
 from softgold.runs.study import STUDY_FORMAT, Study
-
-__all__ = ["is_study", "open_run", "open_study"]
 
 
 def open_run(path: PathLike) -> Run:
@@ -46,6 +46,14 @@ def open_study(path: PathLike) -> Study:
 
     Raises:
         InputError: There is no run, or it has one question.
+
+    Example:
+        >>> import tempfile, softgold
+        >>> votes = softgold.simulate(n_items=50, n_annotators=12, seed=0).votes
+        >>> folder = tempfile.mkdtemp() + "/study"
+        >>> softgold.save_study({"edema": softgold.fit(votes, model="mean")}, folder, kind="tasks")
+        >>> list(open_study(folder).tasks)
+        ['edema']
     """
     folder = _run_folder(path)
     if not is_study(folder):
@@ -63,7 +71,7 @@ def _run_folder(path: PathLike) -> Path:
     folder = Path(path)
     settle(folder)
     if not folder.is_dir():
-        raise InputError(f"there is no run {folder}; 'softgold fit' makes one")
-    if not (folder / SOFT_LABELS).is_file():
+        raise InputError(f"there is no run {web_address(folder) or folder}; 'softgold fit' makes one")
+    if not soft_labels_path(folder).is_file():
         raise InputError(f"{folder} is not a run: it has no {SOFT_LABELS}; 'softgold fit' makes one")
     return folder

@@ -12,26 +12,11 @@ import pandas as pd
 
 from softgold import __version__
 from softgold.errors import SoftgoldError, StorageError
-from softgold.output import to_jsonable, update_directory, write_json, write_table
+from softgold.output import Stamps, to_jsonable, update_directory, write_json, write_table
 from softgold.runs.files import cause, file_digest, read_json
-from softgold.runs.fits import SOFT_LABELS
+from softgold.runs.fits import SOFT_LABELS, SOFT_LABELS_PARQUET
 from softgold.runs.typed import decode
-
-__all__ = [
-    "LABELS",
-    "RESULTS",
-    "ResultKind",
-    "changed_files",
-    "changes",
-    "check_kinds",
-    "kind_of",
-    "plain_result",
-    "read_result",
-    "read_result_table",
-    "result_tables",
-    "write_files",
-    "write_result",
-]
+from softgold.tables.text import EVERY_DIGIT
 
 VERSION = 1
 LABELS = "labels.csv"
@@ -57,7 +42,7 @@ class ResultKind:
     command: str
     tables: Mapping[str, str] = field(default_factory=dict)
     exports: Mapping[str, str] = field(default_factory=dict)
-    made_from: tuple[str, ...] = (SOFT_LABELS,)
+    made_from: tuple[str, ...] = (SOFT_LABELS, SOFT_LABELS_PARQUET)
 
     @property
     def record(self) -> str:
@@ -89,7 +74,7 @@ RESULTS = {
             "softgold.evaluation.result:Evaluation",
             "softgold evaluate",
             exports={"to_frame": "metrics.csv"},
-            made_from=(SOFT_LABELS, LABELS),
+            made_from=(SOFT_LABELS, SOFT_LABELS_PARQUET, LABELS),
         ),
         ResultKind(
             "class_evaluation",
@@ -110,7 +95,9 @@ def kind_of(result: Any) -> ResultKind:
     return found[0]
 
 
-def write_result(result: Any, folder: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> tuple[Path, ...]:
+def write_result(
+    result: Any, folder: Path, *, inputs: Iterable[Path] = (), force: bool = False, began: Stamps | None = None
+) -> tuple[Path, ...]:
     """Write a result into a folder, all of its files or none.
 
     Args:
@@ -118,12 +105,13 @@ def write_result(result: Any, folder: Path, *, inputs: Iterable[Path] = (), forc
         folder: A run directory, or any folder.
         inputs: Files given by the user that the result depends on; their digests are recorded.
         force: Replace an older result.
+        began: The `stamps` of the run that the result was made from; that of the run as it is now if left out.
 
     Returns:
         The paths that were written.
     """
     kind = kind_of(result)
-    with update_directory(folder, kind.files, force=force) as temporary:
+    with update_directory(folder, kind.files, force=force, began=began) as temporary:
         write_files(result, folder, temporary, inputs)
     return tuple(folder / name for name in kind.files)
 
@@ -248,7 +236,8 @@ def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
         raise StorageError(f"there is no {path}; '{kind.command}' writes it")
     try:
         # Ids may be called NA or look like numbers; only numbers can be missing.
-        frame = pd.read_csv(path, dtype=dict.fromkeys(TEXT_COLUMNS, "str"), na_values=[""], keep_default_na=False)
+        texts = dict.fromkeys(TEXT_COLUMNS, "str")
+        frame = pd.read_csv(path, dtype=texts, na_values=[""], keep_default_na=False, **EVERY_DIGIT)
         return frame if hint is pd.DataFrame else hint.from_frame(frame)
     except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise StorageError(f"{path} is damaged: {cause(error)}") from None

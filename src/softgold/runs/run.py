@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,38 +16,36 @@ from softgold.output import PathLike
 from softgold.readers import read_soft_labels
 from softgold.runs.fits import (
     ANNOTATORS,
-    RECORD,
     SOFT_LABELS,
-    RunRecord,
+    SOFT_LABELS_PARQUET,
     read_annotators,
     read_fit,
-    read_record,
     read_stored_votes,
+    soft_labels_path,
 )
-from softgold.runs.results import (
-    LABELS,
-    RESULTS,
-    changed_files,
-    changes,
-    read_result,
-    read_result_table,
-    write_result,
-)
+from softgold.runs.folder import RunFolder
+from softgold.runs.records import RECORD, RunRecord, read_record
+from softgold.runs.results import LABELS, RESULTS, changed_files, changes, read_result, read_result_table, write_result
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Run"]
-
 
 @dataclass(frozen=True)
-class Run:
-    """A run directory.
+class Run(RunFolder):
+    """A run directory: see `RunFolder` for how it is read.
 
     Attributes:
         path: The directory.
-    """
 
-    path: Path
+    Example:
+        >>> import tempfile, softgold
+        >>> votes = softgold.simulate(n_items=50, n_annotators=12, seed=0).votes
+        >>> folder = tempfile.mkdtemp() + "/run"
+        >>> softgold.fit(votes, model="mean").save(folder)
+        >>> run = softgold.open_run(folder)
+        >>> run.fit.model, run.has("calibration"), run.problems()
+        ('mean', False, ())
+    """
 
     def has(self, part: str) -> bool:
         """Return whether the run has a "fit", "annotators", released "labels", or a "calibration" or "evaluation"."""
@@ -58,32 +56,41 @@ class Run:
     @cached_property
     def record(self) -> RunRecord:
         """The contents of run.json."""
-        return read_record(self.path)
+        with self.reading():
+            return read_record(self.path)
 
     @cached_property
     def fit(self) -> Fit:
         """The fit."""
-        return read_fit(self.path, self.record)
+        with self.reading():
+            return read_fit(self.path, self.record)
 
     @cached_property
     def votes(self) -> VoteTable:
         """The votes that were fitted."""
-        return read_stored_votes(self.path, self.record)
+        with self.reading():
+            return read_stored_votes(self.path, self.record)
 
     @cached_property
     def soft_labels(self) -> SoftLabels:
-        """The soft labels as released: those of `soft_labels.csv`, by sampling where that was asked for."""
-        return read_soft_labels(self.path / SOFT_LABELS)
+        """The soft labels as released: those of `soft_labels.csv`, by sampling where that was asked for.
+
+        A fit of votes on disk has them in `soft_labels.parquet`.
+        """
+        with self.reading():
+            return read_soft_labels(soft_labels_path(self.path))
 
     @cached_property
     def annotators(self) -> pd.DataFrame:
         """The table of `annotators.csv`."""
-        return read_annotators(self.path)
+        with self.reading():
+            return read_annotators(self.path)
 
     @cached_property
     def labels(self) -> Any:
         """The released labels of a calibration, a `softgold.experts.ReleasedLabels`."""
-        return read_result_table(self.path, RESULTS["calibration"], "labels")
+        with self.reading():
+            return read_result_table(self.path, RESULTS["calibration"], "labels")
 
     @cached_property
     def calibration(self) -> Any:
@@ -102,9 +109,10 @@ class Run:
             StorageError: The run does not have it, or its files are damaged.
         """
         kind = RESULTS[name]
-        if not self.has(name):
-            raise StorageError(f"{self.path} has no {name}; '{kind.command}' makes one")
-        return read_result(self.path, kind)
+        with self.reading():
+            if not self.has(name):
+                raise StorageError(f"{self.path} has no {name}; '{kind.command}' makes one")
+            return read_result(self.path, kind)
 
     def add(self, result: Any, *, inputs: Iterable[PathLike] = (), force: bool = False) -> tuple[Path, ...]:
         """Write a calibration or an evaluation into the run, all of its files or none; return their paths.
@@ -114,18 +122,20 @@ class Run:
             inputs: Files that it was made from besides those of the run, such as the experts' labels.
             force: Replace an older result.
         """
-        return write_result(result, self.path, inputs=[Path(path) for path in inputs], force=force)
+        return write_result(result, self.path, inputs=[Path(path) for path in inputs], force=force, began=self._began)
 
     def problems(self) -> tuple[Notice, ...]:
         """Return what does not belong together: changed files, and results made from older files."""
-        found = []
+        with self.reading():
+            return tuple(Notice("stale", text) for text in self._stale())
+
+    def _stale(self) -> Iterator[str]:
         if self.has("fit"):
-            changed = changed_files(self.path, self.record.files, (SOFT_LABELS, ANNOTATORS))
-            found += [f"{name} was changed after the fit" for name in changed]
+            changed = changed_files(self.path, self.record.files, (SOFT_LABELS, SOFT_LABELS_PARQUET, ANNOTATORS))
+            yield from (f"{name} was changed after the fit" for name in changed)
         for kind in RESULTS.values():
             if self.has(kind.name):
                 own, sources = changes(self.path, kind)
-                found += [f"{name} was changed after '{kind.command}' wrote it" for name in own]
+                yield from (f"{name} was changed after '{kind.command}' wrote it" for name in own)
                 again = f"than the one in the run: run '{kind.command}' again"
-                found += [f"{kind.record} was made with another {name} {again}" for name in sources]
-        return tuple(Notice("stale", text) for text in found)
+                yield from (f"{kind.record} was made with another {name} {again}" for name in sources)

@@ -16,21 +16,13 @@ from softgold.errors import StorageError
 from softgold.models.base import Fit, Notice
 from softgold.output import PathLike, atomic_directory, update_directory, write_json, write_table
 from softgold.runs.files import read_json
-from softgold.runs.fits import ANNOTATORS, RECORD, SOFT_LABELS, save_fit
-from softgold.runs.results import (
-    RESULTS,
-    ResultKind,
-    changes,
-    check_kinds,
-    read_result,
-    result_tables,
-    write_files,
-)
+from softgold.runs.fits import ANNOTATORS, SOFT_LABELS, save_fit
+from softgold.runs.folder import RunFolder
+from softgold.runs.records import RECORD
+from softgold.runs.results import RESULTS, ResultKind, changes, check_kinds, read_result, result_tables, write_files
 from softgold.runs.run import Run
 from softgold.runs.typed import decode
 from softgold.tables.classes import ClassLabels, combine_classes
-
-__all__ = ["STUDY_FORMAT", "Study", "StudyRecord", "TaskFolder", "save_study"]
 
 STUDY_FORMAT, VERSION = "softgold study", 1
 TASKS = "tasks"
@@ -82,6 +74,15 @@ def save_study(
         samples: As in `Fit.save`.
         source: File that the votes came from.
         force: Replace an existing run.
+
+    Example:
+        >>> import tempfile, softgold
+        >>> votes = softgold.simulate(n_items=50, n_annotators=12, seed=0).votes
+        >>> fits = {name: softgold.fit(votes, model=name) for name in ("mean", "majority")}
+        >>> folder = tempfile.mkdtemp() + "/study"
+        >>> save_study(fits, folder, kind="tasks")
+        >>> list(softgold.open_study(folder).tasks)
+        ['mean', 'majority']
     """
     folders = _folder_names(fits)
     record = StudyRecord(STUDY_FORMAT, VERSION, __version__, kind, tuple(TaskFolder(*pair) for pair in folders.items()))
@@ -114,14 +115,21 @@ def with_task(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Study:
-    """A run directory with several questions or classes.
+class Study(RunFolder):
+    """A run directory with several questions or classes: see `RunFolder` for how it is read.
 
     Attributes:
         path: The directory.
-    """
 
-    path: Path
+    Example:
+        >>> import tempfile, softgold
+        >>> votes = softgold.simulate(n_items=50, n_annotators=12, seed=0).votes
+        >>> folder = tempfile.mkdtemp() + "/study"
+        >>> softgold.save_study({"edema": softgold.fit(votes, model="mean")}, folder, kind="tasks")
+        >>> study = softgold.open_study(folder)
+        >>> study.kind, len(study.tasks["edema"].soft_labels)
+        ('tasks', 50)
+    """
 
     @cached_property
     def record(self) -> StudyRecord:
@@ -131,7 +139,8 @@ class Study:
             StorageError: It is missing, damaged or of another version.
         """
         path = self.path / RECORD
-        value = read_json(path, "softgold fit")
+        with self.reading():
+            value = read_json(path, "softgold fit")
         if value.get("format") != STUDY_FORMAT or value.get("version") != VERSION:
             raise StorageError(f"{path} is not a study that this version of softgold can read; fit the votes again")
         try:
@@ -141,6 +150,8 @@ class Study:
         for task in record.tasks:
             if not re.fullmatch(r"[a-z0-9-]+", task.folder):
                 raise StorageError(f"{path} is damaged: {task.folder!r} is not the folder of a task")
+        if not 0 < len({task.name for task in record.tasks}) == len(record.tasks):
+            raise StorageError(f"{path} is damaged: it has no task, or the same one twice")
         return record
 
     @property
@@ -151,7 +162,8 @@ class Study:
     @cached_property
     def tasks(self) -> dict[str, Run]:
         """The run of each question or class."""
-        return {task.name: Run(self.path / TASKS / task.folder) for task in self.record.tasks}
+        with self.reading():
+            return {task.name: Run(self.path / TASKS / task.folder) for task in self.record.tasks}
 
     def has(self, part: str) -> bool:
         """Return whether every question has a part, as `Run.has` says; an evaluation is of all questions together."""
@@ -162,30 +174,35 @@ class Study:
     @cached_property
     def class_labels(self) -> ClassLabels:
         """Soft labels of several classes; p of each class against the rest, divided by their sum."""
-        return combine_classes({name: run.soft_labels for name, run in self.tasks.items()})
+        with self.reading():
+            return combine_classes({name: run.soft_labels for name, run in self.tasks.items()})
 
     @cached_property
     def labels(self) -> Any:
         """The released labels of all questions, a `softgold.experts.ReleasedLabels`; each has its own threshold."""
-        table = pd.concat([run.labels.to_frame() for run in self.tasks.values()], ignore_index=True)
+        with self.reading():
+            table = pd.concat([run.labels.to_frame() for run in self.tasks.values()], ignore_index=True)
         first = next(iter(self.tasks.values())).labels
         return type(first).from_frame(table.assign(threshold=float("nan")))
 
     @cached_property
     def evaluation(self) -> Any:
         """The evaluation of models on all questions, a `softgold.evaluation.Evaluation`."""
-        return read_result(self.path, RESULTS["evaluation"])
+        with self.reading():
+            return read_result(self.path, RESULTS["evaluation"])
 
     @cached_property
     def class_evaluation(self) -> Any:
         """The evaluation of models with a probability per class, a `softgold.evaluation.ClassEvaluation`."""
-        return read_result(self.path, RESULTS["class_evaluation"])
+        with self.reading():
+            return read_result(self.path, RESULTS["class_evaluation"])
 
     def soft_labels_frame(self) -> pd.DataFrame:
         """Return the table of soft_labels.csv: with a column `task`, or with one column per class."""
         if self.kind == "classes":
             return self.class_labels.to_frame()
-        return with_task({name: run.soft_labels.to_frame() for name, run in self.tasks.items()})
+        with self.reading():
+            return with_task({name: run.soft_labels.to_frame() for name, run in self.tasks.items()})
 
     def add(
         self, results: Mapping[str, Any], *, inputs: Iterable[PathLike] = (), force: bool = False
@@ -202,7 +219,7 @@ class Study:
         folders = {name: self.tasks[name].path.relative_to(self.path) for name in results}
         names = [str(folder / file) for folder in folders.values() for file in kind.files]
         tables = _merged_tables(kind, results)
-        with update_directory(self.path, [*names, *tables], force=force) as temporary:
+        with update_directory(self.path, [*names, *tables], force=force, began=self._began) as temporary:
             for name, result in results.items():
                 (temporary / folders[name]).mkdir(parents=True)
                 write_files(result, self.path / folders[name], temporary / folders[name], given)
@@ -212,12 +229,14 @@ class Study:
 
     def problems(self) -> tuple[Notice, ...]:
         """Return what does not belong together, question by question."""
-        found = [
-            Notice(notice.kind, f"{name}: {notice.text}")
-            for name, run in self.tasks.items()
-            for notice in run.problems()
-        ]
-        if self.has("evaluation") and changes(self.path, RESULTS["evaluation"])[1]:
+        with self.reading():
+            found = [
+                Notice(notice.kind, f"{name}: {notice.text}")
+                for name, run in self.tasks.items()
+                for notice in run.problems()
+            ]
+            stale = self.has("evaluation") and bool(changes(self.path, RESULTS["evaluation"])[1])
+        if stale:
             found.append(Notice("stale", "evaluation.json was made with other labels: run 'softgold evaluate' again"))
         return tuple(found)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import pandas as pd
 
-__all__ = ["decode"]
+from softgold.tables.text import as_text
 
 LARGEST = 2.0**1023  # a longer integer is no float
 
@@ -117,7 +117,7 @@ def _decode_column(cells: Any, where: str) -> Any:
     if kinds <= {int, float, type(None)}:
         return np.array(cells, dtype=np.float64)
     if kinds <= {str, type(None)}:
-        return pd.array(cells, dtype="str")
+        return as_text(pd.Series(cells, dtype=object))
     raise ValueError(f"{where} mixes {', '.join(sorted(kind.__name__ for kind in kinds))}")
 
 

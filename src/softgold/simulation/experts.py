@@ -15,8 +15,6 @@ from softgold.simulation.result import Truth
 from softgold.tables.experts import ExpertLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["ask_experts", "expert_error"]
-
 FloatArray = NDArray[np.float64]
 
 

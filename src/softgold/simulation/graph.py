@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from softgold.simulation.settings import SimulationSettings
 
-__all__ = ["Responses", "draw_responses"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

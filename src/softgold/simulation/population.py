@@ -11,8 +11,6 @@ from scipy.special import ndtr, ndtri
 from softgold.simulation.settings import SimulationSettings, generator
 from softgold.simulation.vote_models import VoteModel
 
-__all__ = ["Crowd", "Items", "draw_crowd", "draw_items"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from softgold.errors import UsageError
 from softgold.simulation.settings import SETTING_NAMES, SimulationSettings
 from softgold.simulation.vote_models import LARGEST
 
-__all__ = ["CLEANPATRICK_ISSUES", "Preset", "preset_settings"]
-
 Preset = Literal["cleanpatrick", "small"]
 
 _CLEANPATRICK: Mapping[str, Any] = {

@@ -14,8 +14,6 @@ from softgold.tables.experts import ExpertLabels
 from softgold.tables.scores import Scores
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Simulation", "Truth"]
-
 FloatArray = NDArray[np.float64]
 
 

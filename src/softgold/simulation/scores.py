@@ -12,8 +12,6 @@ from scipy.stats import rankdata
 from softgold.simulation.result import Truth
 from softgold.tables.scores import Scores
 
-__all__ = ["model_scores"]
-
 FloatArray = NDArray[np.float64]
 
 AUROC_TOLERANCE = 1e-4

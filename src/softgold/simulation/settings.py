@@ -14,8 +14,6 @@ from softgold.checks import check_choice, check_in_range, check_positive_int
 from softgold.errors import UsageError
 from softgold.simulation.vote_models import LARGEST, MODELS, ModelName, VoteModel
 
-__all__ = ["SETTING_NAMES", "SimulationSettings", "VoteDistribution", "generator"]
-
 IntArray = NDArray[np.int64]
 VoteDistribution = Literal["fixed", "poisson", "long_tail"]
 
@@ -33,16 +31,9 @@ class SimulationSettings:
         n_items: Number of items I, at least 2.
         n_annotators: Number of annotators A; each votes at least once.
         prevalence: Share of positive items, exact up to rounding; each class has at least one item.
-        tricky_spread: Two-class only: standard deviation of b within a class, in units of its mean; default 0.8.
-            A share Phi(-1 / tricky_spread) of the items looks like the other class; 0 for none.
-        pull_sd: Two-class only: standard deviation of the pull u, which shifts all votes on an item; default 0.6.
-        difficulty_scale: Glad only: scale of the half-normal |b|, default 3; a small scale makes hard items.
-        positive_ease: Glad only: factor on |b| of positive items, default 1. Above 1, positives are clear and
-            negatives doubtful, so that labels cut at p = 0.5 flag too many items.
-        ability_mean: Mean of the normal of helpful annotators' abilities c, truncated to c > 0; default 1.
-        ability_sd: Standard deviation of that normal; default 0.7 (two-class) or 1 (glad).
-        lean_mean: Two-class only: mean of the leans d, default 0; above 0, annotators tend to vote yes.
-        lean_sd: Two-class only: standard deviation of the leans, default 0.5.
+        ability_mean, ability_sd: See `VoteModel`; default 1, and 0.7 (two-class) or 1 (glad).
+        tricky_spread, pull_sd, lean_mean, lean_sd: Two-class only, see `TwoClassModel`; default 0.8, 0.6, 0, 0.5.
+        difficulty_scale, positive_ease: Glad only, see `GladModel`; default 3 and 1.
         adversarial_share: Share of annotators with c < 0 (the sign of their ability is flipped).
         random_share: Share of annotators with c = 0, whose votes do not depend on b.
         votes_per_item: Mean number of responses (votes and abstentions) per item; the total is exact up to rounding.

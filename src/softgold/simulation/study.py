@@ -19,8 +19,6 @@ from softgold.tables.experts import ExpertLabels
 from softgold.tables.scores import Scores
 from softgold.tables.votes import VoteTable
 
-__all__ = ["simulate", "simulate_cleanpatrick"]
-
 
 def simulate(
     preset: Preset | None = None, *, issue: str | None = None, scale: float = 1.0, **settings: Any

@@ -21,8 +21,6 @@ from scipy.special import expit, ndtr
 from softgold.checks import check_in_range
 from softgold.errors import UsageError
 
-__all__ = ["LARGEST", "MODELS", "TYPICAL", "GladModel", "ModelName", "TwoClassModel", "VoteModel"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 ModelName = Literal["two-class", "glad"]

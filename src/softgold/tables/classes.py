@@ -13,8 +13,6 @@ from scipy.special import entr
 from softgold.errors import InputError
 from softgold.tables.soft_labels import SoftLabels
 
-__all__ = ["ClassLabels", "combine_classes"]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -87,6 +85,6 @@ def combine_classes(by_class: Mapping[str, SoftLabels]) -> ClassLabels:
         raise InputError("the classes have different items; every class needs a soft label for every item")
     p = np.stack([labels.p for labels in by_class.values()], axis=1)
     total = p.sum(axis=1, keepdims=True)
-    # Where no class is at all probable, nothing is known.
+    # If every class has probability 0, nothing is known.
     shares = np.divide(p, total, out=np.full_like(p, 1 / p.shape[1]), where=total > 0)
     return ClassLabels(first.item_ids, tuple(by_class), shares, first.n_votes)

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["CodedTable"]
-
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 

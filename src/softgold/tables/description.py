@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Agreement", "Distribution", "VoteDescription", "describe_agreement", "describe_votes", "distribution"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from softgold.tables.votes import VoteTable
 
-__all__ = ["ExpertLabels"]
-
 IntArray = NDArray[np.int32]
 
 
@@ -21,6 +19,13 @@ class ExpertLabels:
 
     Attributes:
         table: The labels as votes; the experts are its annotators.
+
+    Example:
+        >>> from softgold.readers import read_experts
+        >>> rows = pd.DataFrame({"item": ["x", "y", "x"], "expert": ["ann", "ann", "bob"], "label": [1, 0, 1]})
+        >>> experts = read_experts(rows)
+        >>> len(experts), experts.expert_ids.tolist()
+        (3, ['ann', 'bob'])
     """
 
     table: VoteTable

@@ -1,12 +1,10 @@
-"""Ids are text inside; an index remembers in its name that they were whole numbers, to go back as such."""
+"""Ids are stored as text; the name of an index records whether they were whole numbers, to restore them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pandas as pd
-
-__all__ = ["compare_ids", "restore_ids"]
 
 WHOLE = {"int64", "uint64"}
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from softgold.tables.coded import CodedTable, FloatArray
 
-__all__ = ["RatingTable"]
-
 
 @dataclass(frozen=True, eq=False)
 class RatingTable(CodedTable):
@@ -29,6 +27,13 @@ class RatingTable(CodedTable):
         n_abstentions: Number of empty ratings in the source.
         abstained_items: Ids seen with empty ratings only; not items of this table.
         notes: What the reader decided, one sentence each.
+
+    Example:
+        >>> from softgold.readers import read_ratings
+        >>> rows = pd.DataFrame({"item": ["x", "x", "y"], "annotator": ["ann", "bob", "ann"], "rating": [0, 2, 1]})
+        >>> table = read_ratings(rows, scale=(0, 2))
+        >>> table.ratings.tolist(), table.item_ids.tolist()
+        ([0.0, 2.0, 1.0], ['x', 'y'])
     """
 
     item_codes: NDArray[np.int32]

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from softgold.errors import UsageError
 
-__all__ = ["Scores"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scores:

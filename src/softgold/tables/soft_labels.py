@@ -13,8 +13,6 @@ from scipy.special import entr
 from softgold.tables.ids import restore_ids
 from softgold.tables.votes import VoteTable
 
-__all__ = ["COLUMNS", "Aggregator", "DifficultySummary", "SoftLabels", "binary_entropy"]
-
 FloatArray = NDArray[np.float64]
 
 COLUMNS = (
@@ -72,6 +70,12 @@ class SoftLabels:
         difficulty: Posterior of the signed difficulty; None (empty cells in the file) for baselines.
         rating_mean: Mean rating mapped to [0, 1], shape (I,), if the source was ratings.
         label: Hard labels 0 or 1, shape (I,), if they were asked for; adds a column `label`.
+
+    Example:
+        >>> from softgold.readers import read_soft_labels
+        >>> labels = read_soft_labels(pd.DataFrame({"item": ["x", "y"], "p": [0.9, 0.4]}))
+        >>> labels.p.tolist(), labels.uncertainty.round(2).tolist()
+        ([0.9, 0.4], [0.1, 0.4])
     """
 
     item_ids: pd.Index[str]

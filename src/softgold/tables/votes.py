@@ -10,14 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from softgold.errors import InputError
 from softgold.tables.coded import CodedTable, FloatArray, IntArray
 from softgold.tables.description import VoteDescription, describe_votes
 from softgold.tables.ids import restore_ids
-
-__all__ = ["Components", "VoteTable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +198,8 @@ class VoteTable(CodedTable):
     @cached_property
     def components(self) -> Components:
         """Connected components of the vote graph, numbered by first item."""
+        from scipy.sparse.csgraph import connected_components  # slow to import, and few commands need it
+
         links = sparse.coo_array(
             (
                 np.ones(self.n_votes, dtype=np.int8),

@@ -13,6 +13,7 @@ from softgold.errors import InputError, UsageError
 from softgold.imaging.detection.agreement import IOU_THRESHOLDS, detection_alpha
 from softgold.imaging.detection.boxes import DetectionTable, box_iou, find_overlaps
 from softgold.imaging.detection.convergence import ConvergenceSettings, label_convergence
+from softgold.imaging.detection.convergence_result import NoLine, RaterPairs, TwoRaters
 from softgold.imaging.detection.lines import PUBLISHED_LINE, Line, alpha_to_map, fit_line
 from softgold.imaging.detection.ordered import RECALLS, recalls_reached
 from softgold.imaging.detection.precision import match_pairs, modified_map
@@ -302,11 +303,12 @@ class TestLabelConvergence:
     def test_two_raters(self):
         table = DetectionTable.from_boxes(random_study(0, n_images=60))
         result = label_convergence(table, settings=ConvergenceSettings(n_subsets=200, seed=2))
-        assert result.map == pytest.approx(modified_map(table).map)
+        assert result.measured.map == pytest.approx(modified_map(table).map)
         assert result.alpha == pytest.approx(detection_alpha(table).alpha)
         assert result.subset_size == 6
-        assert result.map_interval.full_normal[0] < result.map < result.map_interval.full_normal[1]
-        assert result.upper_bound == result.map_interval.full_normal[1] < result.map_interval.normal[1]
+        interval = result.measured.interval
+        assert interval.full_normal[0] < result.measured.map < interval.full_normal[1]
+        assert result.upper_bound == interval.full_normal[1] < interval.normal[1]
         line = np.polyfit(*(np.ravel(part) for part in _points(table, 200, 2)), deg=1)
         np.testing.assert_allclose([result.refitted.line.slope, result.refitted.line.intercept], line, atol=1e-9)
         assert f"above {100 * result.upper_bound:.1f} mAP is fitting one annotator's habits" in result.sentence
@@ -317,21 +319,23 @@ class TestLabelConvergence:
             for image, raters in random_study(1, n_images=30).items()
         }
         result = label_convergence(DetectionTable.from_boxes(images), settings=ConvergenceSettings(n_subsets=50))
-        assert result.map is not None
+        assert isinstance(result.measured, TwoRaters)
         assert result.pairs[["rater_a", "rater_b", "n_images"]].to_numpy().tolist() == [
             ["r1", "r2", 15],
             ["r2", "r3", 15],
         ]
 
-    def test_three_raters_are_inferred_from_alpha(self):
-        one, two = (random_study(seed, n_images=30, jitter=1.5) for seed in (1, 1))
-        images = {i: {**one[i], "C": two[i]["A"][:3]} for i in one}
+    def test_five_raters_are_inferred_from_alpha(self):
+        one = random_study(1, n_images=30, jitter=1.5)
+        fewer = {"C": 6, "D": 4, "E": 2}  # raters who stop early, so that pairs differ in alpha and in mAP
+        images = {i: {**one[i], **{name: one[i]["A"][:most] for name, most in fewer.items()}} for i in one}
         table = DetectionTable.from_boxes(images)
         result = label_convergence(table, settings=ConvergenceSettings(n_subsets=100))
-        assert result.map is None
-        assert result.map_interval is None
-        assert len(result.pairs) == 3
-        assert result.refitted.line.n_points == 30
+        scores = result.pairs["map"]
+        assert result.measured == RaterPairs(10, scores.mean(), scores.min(), scores.max())
+        line = np.polyfit(result.pairs["alpha"], scores, deg=1)
+        np.testing.assert_allclose([result.refitted.line.slope, result.refitted.line.intercept], line, atol=1e-9)
+        assert result.refitted.line.n_points == len(result.pairs) == 10
         pair = table.take_raters(0, 2)
         row = result.pairs.iloc[1]
         assert (row["rater_a"], row["rater_b"]) == ("A", "C")
@@ -339,17 +343,18 @@ class TestLabelConvergence:
         assert row["alpha"] == pytest.approx(detection_alpha(pair).alpha)
         assert result.refitted.line.r2 > 0.5
         assert result.bound.basis == "refitted line"
-        assert "3 pairs of raters, 30 points, R^2 " in result.sentence
+        assert f"a line fitted on 10 pairs of raters, R^2 {result.refitted.line.r2:.2f}" in result.sentence
         # Lines of pairs are applied at the pairs' level of alpha, which is below that of all raters together.
         level = result.alpha_interval.mean + result.pairs["alpha"].mean() - result.alpha
         assert level < result.alpha_interval.mean
         assert result.published.raw.mean == pytest.approx(0.836 * level + 0.197)
 
-    def test_a_line_that_few_points_determine_is_not_the_headline(self):
+    @pytest.mark.parametrize("thresholds", [[0.4], IOU_THRESHOLDS])
+    def test_a_line_that_few_points_determine_is_not_the_headline(self, thresholds):
         one = random_study(1, n_images=30, jitter=1.5)
         images = {i: {**one[i], "C": one[i]["A"][:3]} for i in one}
         table = DetectionTable.from_boxes(images)
-        result = label_convergence(table, [0.4], ConvergenceSettings(n_subsets=50))
+        result = label_convergence(table, thresholds, ConvergenceSettings(n_subsets=50))
         assert result.refitted.line.n_points == 3
         assert result.bound.basis == "published line"
         measured = 100 * result.pairs["map"]
@@ -357,7 +362,16 @@ class TestLabelConvergence:
         assert f"from {measured.min():.1f} to {measured.max():.1f}" in result.sentence
         assert f"the published line infers {100 * result.published.clipped.mean:.1f} mAP" in result.sentence
         assert result.upper_bound == result.published.clipped.full_normal[1]
-        assert result.to_dict()["basis"] == "published line"
+        values = result.to_dict()
+        assert (values["basis"], values["map"], values["map_interval"]) == ("published line", None, None)
+
+    def test_pairs_that_all_agree_alike_give_no_line(self):
+        one = random_study(1, n_images=30)
+        table = DetectionTable.from_boxes({i: dict.fromkeys("ABC", one[i]["A"]) for i in one})
+        result = label_convergence(table, [0.5], ConvergenceSettings(n_subsets=50))
+        assert result.refitted == NoLine(3)
+        assert result.to_dict()["refitted"] is None
+        assert result.bound.basis == "published line"
 
     @pytest.mark.parametrize(
         ("line", "determined"),
@@ -399,7 +413,7 @@ class TestLabelConvergence:
     def test_the_same_seed_gives_the_same(self):
         table = DetectionTable.from_boxes(random_study(0, n_images=20))
         one, two, other = (
-            label_convergence(table, settings=ConvergenceSettings(n_subsets=20, seed=seed)).map_interval
+            label_convergence(table, settings=ConvergenceSettings(n_subsets=20, seed=seed)).measured
             for seed in (1, 1, 2)
         )
         assert one == two != other

@@ -168,7 +168,7 @@ class TestCoco:
             ({"annotations": [note(7, 2, "ann", 1, [0, 0, 5, 5], annotator="x")]}, "several keys for the rater"),
             ({"annotations": [{"image_id": 2, "category_id": 1, "bbox": [0, 0, 5, 5]}]}, "no annotation says who"),
             ({"annotations": {}}, "needs a list of objects under 'annotations'"),
-            ({"images": [{"id": 1}, {"id": 1}]}, "the id '1' is there twice"),
+            ({"images": [{"id": 1}, {"id": 1}]}, "the id '1' is duplicated"),
             ({"images": [{"id": 2, "raters": "ann"}, {"id": 10}]}, "who looked must be a list"),
         ],
     )
@@ -187,7 +187,7 @@ class TestCoco:
         ):
             with pytest.raises(InputError, match=message):
                 read_detections(tmp_path / name)
-        with pytest.raises(InputError, match="cannot read"):
+        with pytest.raises(InputError, match="is not JSON"):  # what a file is, its content says
             read_detections(tmp_path / "broken.json.gz")
 
 

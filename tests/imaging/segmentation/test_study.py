@@ -243,7 +243,7 @@ class TestBadInput:
         [
             ([("a", "iid")], "does not say the split of the case 'b'"),
             ([("a", "iid"), ("b", "test")], "must be one of validation, iid, ood, got 'test'"),
-            ([("a", "iid"), ("b", "iid"), ("a", "iid")], "'a' is there twice"),
+            ([("a", "iid"), ("b", "iid"), ("a", "iid")], "'a' is duplicated"),
             ([("a", "iid"), ("b", "iid"), ("c", "iid")], "no file of the case 'c'"),
         ],
     )

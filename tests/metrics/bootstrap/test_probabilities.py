@@ -39,7 +39,7 @@ def predictions(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def values(name: str, q: np.ndarray, draw: Draw) -> np.ndarray:
-    return PROBABILITY[name](score_sums((prepared(q),), draw, 0)[0])
+    return PROBABILITY[name](score_sums(prepared(np.stack([1 - q, q])), draw, 0)[1])
 
 
 @pytest.mark.parametrize("name", sorted(PROBABILITY))

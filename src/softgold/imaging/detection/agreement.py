@@ -1,6 +1,6 @@
 """Agreement of raters who draw boxes or masks: Krippendorff's alpha after matching what they drew.
 
-On each image the annotations of the raters are linked to units, one label a rater and "nothing there" where a rater
+On each image the annotations of the raters are linked to units, one label per rater and "nothing there" where a rater
 drew nothing, and alpha is computed on the units (Label Convergence, appendix B).
 """
 
@@ -19,15 +19,13 @@ from softgold.errors import InputError, UsageError
 from softgold.imaging.detection.boxes import DetectionTable, Overlaps, find_overlaps
 from softgold.imaging.detection.matching import best_assignment
 
-__all__ = ["FILLER", "IOU_THRESHOLDS", "AlphaSums", "DetectionAlpha", "as_thresholds", "detection_alpha", "link_units"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 FILLER = "*"
-"""Stands for "this rater drew nothing here" where units are shown; no category can be taken for it."""
+"""Marks "this rater drew nothing here" where units are shown; it cannot be confused with a category."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +71,8 @@ def detection_alpha(
         table: What was drawn, with two raters or more on every image.
         thresholds: Overlaps, each in (0, 1].
         empty: Count an image on which no rater drew as full agreement (1), or skip it.
-        legacy: Do as the published code: let pairs below the threshold take part in the assignment, take category 0
-            for "nothing there", round the alpha of each image to four decimals.
+        legacy: As in the published code: pairs below the threshold take part in the assignment, category 0 means
+            "nothing there", and the alpha of each image is rounded to four decimals.
 
     Example:
         >>> images = {"x": {"ann": [(1, [0, 0, 20, 20])], "bob": [(2, [0, 0, 20, 20]), (1, [0, 0, 20, 18])]}}
@@ -88,7 +86,7 @@ def detection_alpha(
 
 @dataclass(frozen=True, eq=False)
 class AlphaSums:
-    """What alpha needs of each image, additive over images, so that any subset of images costs a sum.
+    """Sums per image from which alpha follows; they add up over images, so that a subset of images costs one sum.
 
     Attributes:
         thresholds: Shape (T,).
@@ -165,7 +163,7 @@ class AlphaSums:
 
 
 def link_units(table: DetectionTable, overlaps: Overlaps, threshold: float, *, legacy: bool = False) -> IntArray:
-    """Number the things that were drawn: annotations of different raters with one number are one unit, shape (N,).
+    """Return the unit of each annotation, shape (N,): annotations of several raters with one number are one thing.
 
     Units are numbered as they are found: those of the first raters in source order, then what the next raters add.
 
@@ -196,7 +194,7 @@ def link_units(table: DetectionTable, overlaps: Overlaps, threshold: float, *, l
 
 
 def unit_labels(table: DetectionTable, unit: IntArray) -> list[list[tuple[str, ...]]]:
-    """Spell out the units of each image: one category id a rater, in sorted order, `FILLER` for nothing.
+    """Return the labels of the units of each image: one category id per rater, in sorted order, `FILLER` for nothing.
 
     >>> table = DetectionTable.from_boxes({"x": {"ann": [(7, [0, 0, 9, 9])], "bob": []}, "y": {"ann": [], "bob": []}})
     >>> unit_labels(table, link_units(table, find_overlaps(table), 0.5))
@@ -234,7 +232,7 @@ def check_raters(table: DetectionTable) -> None:
         seen_by = f"only by {who[0]!r}" if len(who) else "by no rater"
         others = f" (and {len(alone) - 1} more)" if len(alone) > 1 else ""
         raise InputError(
-            f"image {image!r} was seen {seen_by}{others}, and agreement needs two raters an image: say that every "
+            f"image {image!r} was seen {seen_by}{others}, and agreement needs two raters per image: say that every "
             "rater looked at every image (--looked all), list who looked, or leave such images out (--single skip)"
         )
 

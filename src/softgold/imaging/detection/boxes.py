@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.imaging.detection.ranges import expand_ranges, split_by_size
 
-__all__ = ["DetectionTable", "Overlaps", "box_iou", "find_overlaps"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Rle = dict[str, Any]
@@ -39,7 +37,7 @@ class DetectionTable:
         looked_image: Image of each look, shape (L,), sorted by image and rater. A look is a rater who examined an
             image, whether or not anything was drawn.
         looked_rater: Rater of each look, shape (L,).
-        masks: Compressed run lengths of each annotation as pycocotools has them, or None for boxes.
+        masks: Compressed run lengths of each annotation, as in pycocotools; None for boxes.
         notes: What the reader had to decide, one sentence each.
 
     Example:
@@ -97,7 +95,7 @@ class DetectionTable:
         masks: Sequence[Rle] | None = None,
         notes: Sequence[str] = (),
     ) -> DetectionTable:
-        """Build a table from one entry an annotation, checking the boxes; whoever drew on an image also looked at it.
+        """Build a table from one entry per annotation, and check the boxes; who drew on an image also looked at it.
 
         Args:
             image: Image ids.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError
 from softgold.imaging.detection.boxes import DetectionTable, check_boxes
-
-__all__ = ["LOOKED_KEYS", "RATER_KEYS", "read_coco"]
+from softgold.readers.contents import open_content
 
 FloatArray = NDArray[np.float64]
 Entry = Mapping[str, Any]
@@ -30,9 +27,9 @@ LOOKED_KEYS = ("raters", "rater_list", "annotators", "annotator_list")
 
 
 def read_coco(path: Path, *, masks: bool = False, rater_key: str | None = None) -> DetectionTable:
-    """Read the boxes or masks of a COCO file, images in ascending order of their ids, as pycocotools takes them.
+    """Read the boxes or masks of a COCO file, images in ascending order of their ids, as in pycocotools.
 
-    Crowd regions are left out: they stand for many things, and one to one matching means nothing for them.
+    Crowd regions are left out: a region covers many objects, so that one-to-one matching does not apply.
 
     Args:
         path: A `.json` or `.json.gz` file.
@@ -66,11 +63,12 @@ def read_coco(path: Path, *, masks: bool = False, rater_key: str | None = None) 
 
 def _load(path: Path) -> Mapping[str, Any]:
     try:
-        raw = path.read_bytes()
-        text = gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
-        data = json.loads(text)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        content = open_content(path)
+        if content.several:
+            raise InputError(f"{path} is not COCO JSON: it holds {len(content.members)} files")
+        data = json.loads(content.members[0].read())
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or an integer of thousands of digits
         raise InputError(f"{path} is not JSON that can be read: {error}") from None
     if not isinstance(data, dict):
@@ -90,7 +88,7 @@ def _by_id(entries: Sequence[Entry], where: str) -> dict[str, Entry]:
     for place, entry in enumerate(entries):
         key = _text(entry, "id", f"{where}[{place}]")
         if key in found:
-            raise InputError(f"{where}[{place}]: the id {key!r} is there twice")
+            raise InputError(f"{where}[{place}]: the id {key!r} is duplicated")
         found[key] = entry
     return found
 
@@ -191,6 +189,6 @@ def _who_looked(image: Entry, where: str) -> list[str]:
 
 
 def _as_number_or_text(text: str) -> tuple[int, int, str]:
-    """Order numbers by size, which is length and then digits: Python reads no integers of thousands of digits."""
+    """Sort numbers by length, then by digits: Python does not parse integers of thousands of digits."""
     digits = text.lstrip("0")
     return (0, len(digits), digits) if text.isascii() and text.isdecimal() else (1, 0, text)

@@ -22,11 +22,14 @@ from softgold.imaging.detection.convergence_result import (
     Convergence,
     ConvergenceSettings,
     InferredInterval,
+    NoLine,
+    RaterPairs,
+    TwoRaters,
     UpperBound,
 )
 from softgold.imaging.detection.lines import PUBLISHED_LINE, Line, alpha_to_map, fit_line
 from softgold.imaging.detection.precision import ModifiedMap, map_of_matches, match_pairs, mean_directions
-from softgold.imaging.detection.subsets import SubsetInterval, draw_subsets, subset_interval, subset_size
+from softgold.imaging.detection.subsets import draw_subsets, subset_interval, subset_size
 
 __all__ = ["Convergence", "ConvergenceSettings", "InferredInterval", "label_convergence"]
 
@@ -47,8 +50,8 @@ def label_convergence(
 
     Where every image has two raters, that is the mean average precision between them; with more raters it is inferred
     from alpha by a line, published or fitted on pairs of raters (Label Convergence, section 4). Both come with
-    intervals from subsets of the images: the published kind, which is of *subsets*, and that of the full data beside
-    it. The boxes are matched once; the subsets only sum counts.
+    intervals from subsets of the images: of a *subset*, as published, and of the full data. The boxes are matched once;
+    the subsets only sum counts.
 
     Args:
         table: What was drawn, with two raters or more on every image.
@@ -60,7 +63,7 @@ def label_convergence(
         >>> box = [(1, [0, 0, 10, 10])]
         >>> images = {i: {"ann": box, "bob": box if i % 4 else [(1, [0, 0, 10, 7])]} for i in range(40)}
         >>> result = label_convergence(DetectionTable.from_boxes(images), settings=ConvergenceSettings(n_subsets=50))
-        >>> round(result.map, 3), round(result.alpha, 3)
+        >>> round(result.measured.map, 3), round(result.alpha, 3)
         (0.782, 0.775)
     """
     settings = settings or ConvergenceSettings()
@@ -68,21 +71,26 @@ def label_convergence(
     size = subset_size(table.n_images, settings.fraction)
     subsets = draw_subsets(table.n_images, size, settings.n_subsets, settings.seed)
     measured = _measure(table, cuts, subsets, settings, progress or (lambda steps: None))
-    pairs, points = _rater_pairs(table, cuts, settings, measured)
-    return _summarise(table, settings, size, measured, pairs, points)
+    return _summarise(table, settings, size, measured, _rater_pairs(table, cuts, settings, measured))
 
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """Alpha and mAP of the full data, and of each subset at each threshold, shape (B, T)."""
+    """Alpha of the full data, and of each subset at each threshold, shape (B, T)."""
 
     alpha: DetectionAlpha
-    map: ModifiedMap | None
     alphas: FloatArray
-    maps: FloatArray | None
 
     def alpha_of(self, kind: AlphaKind) -> FloatArray:
         return self.alpha.mean_image if kind == "mean_image" else self.alpha.pooled
+
+
+@dataclass(frozen=True, eq=False)
+class _MeasuredTwo(_Measured):
+    """The same, and mAP likewise, where every image has two raters."""
+
+    map: ModifiedMap
+    maps: FloatArray
 
 
 def _measure(
@@ -98,13 +106,13 @@ def _measure(
     alphas = sums.pooled(subsets) if settings.alpha == "pooled" else _mean_over_images(alpha.per_image, subsets)
     if (table.raters_per_image != 2).any():
         progress(subsets.shape[0])
-        return _Measured(alpha, None, alphas, None)
+        return _Measured(alpha, alphas)
     matches = match_pairs(table, overlaps, cuts, settings.confidence)
     parts = []
     for rows in np.array_split(np.arange(subsets.shape[0]), min(_STEPS, subsets.shape[0])):
         parts.append(mean_directions(matches.directions(subsets[rows])))
         progress(len(rows))
-    return _Measured(alpha, map_of_matches(matches, table.n_images), alphas, np.concatenate(parts))
+    return _MeasuredTwo(alpha, alphas, map_of_matches(matches, table.n_images), np.concatenate(parts))
 
 
 def _mean_over_images(per_image: FloatArray, subsets: sparse.csr_array) -> FloatArray:
@@ -116,22 +124,20 @@ def _mean_over_images(per_image: FloatArray, subsets: sparse.csr_array) -> Float
 
 def _rater_pairs(
     table: DetectionTable, cuts: FloatArray, settings: ConvergenceSettings, measured: _Measured
-) -> tuple[pd.DataFrame, tuple[FloatArray, FloatArray]]:
-    """Each pair of raters who share images, and the alphas and mAPs of the pairs, shape (P, T) each."""
+) -> pd.DataFrame:
+    """Return one row per pair of raters who share images, averaged over the thresholds."""
     codes = _pairs_that_meet(table)
-    if len(codes) == 1 and measured.map is not None:
+    if len(codes) == 1 and isinstance(measured, _MeasuredTwo):
         of_pairs = [(table.n_images, measured.alpha_of(settings.alpha), measured.map.mean)]
     else:
         of_pairs = [_measure_pair(table.take_raters(a, b), cuts, settings) for a, b in codes]
-    alphas, maps = (np.array([values[place] for values in of_pairs]) for place in (1, 2))
-    frame = pd.DataFrame({
+    return pd.DataFrame({
         "rater_a": table.rater_ids.take([a for a, _ in codes]),
         "rater_b": table.rater_ids.take([b for _, b in codes]),
         "n_images": [n_images for n_images, _, _ in of_pairs],
-        "alpha": alphas.mean(axis=1),
-        "map": maps.mean(axis=1),
+        "alpha": [float(alpha.mean()) for _, alpha, _ in of_pairs],
+        "map": [float(precision.mean()) for _, _, precision in of_pairs],
     })  # fmt: skip
-    return frame, (alphas, np.where(maps < 0, np.nan, maps))
 
 
 def _measure_pair(
@@ -155,22 +161,26 @@ def _summarise(
     size: int,
     measured: _Measured,
     pairs: pd.DataFrame,
-    points: tuple[FloatArray, FloatArray],
 ) -> Convergence:
     fraction = size / table.n_images
     subsets = pd.DataFrame({"alpha": measured.alphas.mean(axis=1)})
-    if measured.maps is not None:
+    between: TwoRaters | RaterPairs
+    if isinstance(measured, _MeasuredTwo):
         subsets["map"] = measured.maps.mean(axis=1)
-        points = measured.alphas, measured.maps
+        between = TwoRaters(measured.map.map, subset_interval(subsets["map"], fraction))
+        line = _fit_own_line(measured.alphas, measured.maps)
+    else:
+        scores = pairs["map"]
+        between = RaterPairs(len(pairs), float(scores.mean()), float(scores.min()), float(scores.max()))
+        # One point per pair: thresholds of one pair are not further evidence.
+        line = _fit_own_line(pairs["alpha"].to_numpy(), scores.where(scores >= 0).to_numpy())
     alphas = subsets["alpha"].to_numpy()
-    line = _fit_own_line(*points)
     full_alpha = float(measured.alpha_of(settings.alpha).mean())
     # Both lines are lines of pairs. With three raters or more, two who drew nothing agree, which lifts alpha above the
     # pairs': the subsets' alphas are moved to the pairs' level before a line is applied.
     of_pairs = alphas + (float(pairs["alpha"].mean()) - full_alpha)
     published = _infer(of_pairs, PUBLISHED_LINE, fraction)
-    refitted = None if line is None else _infer(of_pairs, line, fraction)
-    map_interval = subset_interval(subsets["map"], fraction) if "map" in subsets else None
+    refitted = line if isinstance(line, NoLine) else _infer(of_pairs, line, fraction)
     return Convergence(
         settings=settings,
         n_images=table.n_images,
@@ -180,14 +190,13 @@ def _summarise(
         subset_size=size,
         thresholds=_threshold_frame(measured),
         alpha=full_alpha,
-        map=None if measured.map is None else measured.map.map,
+        measured=between,
         alpha_interval=subset_interval(alphas, fraction),
-        map_interval=map_interval,
         published=published,
         refitted=refitted,
         pairs=pairs,
         subsets=subsets,
-        bound=_upper_bound(map_interval, published, refitted),
+        bound=_upper_bound(between, published, refitted),
     )
 
 
@@ -197,17 +206,17 @@ def _threshold_frame(measured: _Measured) -> pd.DataFrame:
         "alpha_mean_image": measured.alpha.mean_image,
         "alpha_pooled": measured.alpha.pooled,
     }
-    if measured.map is not None:
+    if isinstance(measured, _MeasuredTwo):
         columns["map_first_truth"] = measured.map.first_truth
         columns["map_second_truth"] = measured.map.second_truth
         columns["map"] = measured.map.mean
     return pd.DataFrame(columns)
 
 
-def _fit_own_line(alphas: FloatArray, maps: FloatArray) -> Line | None:
+def _fit_own_line(alphas: FloatArray, maps: FloatArray) -> Line | NoLine:
     known = np.isfinite(alphas) & np.isfinite(maps)
     x, y = alphas[known], maps[known]
-    return fit_line(x, y) if len(x) > 2 and np.ptp(x) > 0 else None
+    return fit_line(x, y) if len(x) > 2 and np.ptp(x) > 0 else NoLine(len(x))
 
 
 def _infer(alphas: FloatArray, line: Line, fraction: float) -> InferredInterval:
@@ -216,11 +225,11 @@ def _infer(alphas: FloatArray, line: Line, fraction: float) -> InferredInterval:
 
 
 def _upper_bound(
-    map_interval: SubsetInterval | None, published: InferredInterval, refitted: InferredInterval | None
+    measured: TwoRaters | RaterPairs, published: InferredInterval, refitted: InferredInterval | NoLine
 ) -> UpperBound:
     """Choose what was measured, then a line that this data determines, then the published line."""
-    if map_interval is not None:
-        return UpperBound("two raters", map_interval)
-    if refitted is not None and refitted.line.is_determined:
+    if isinstance(measured, TwoRaters):
+        return UpperBound("two raters", measured.interval)
+    if isinstance(refitted, InferredInterval) and refitted.line.is_determined:
         return UpperBound("refitted line", refitted.clipped)
     return UpperBound("published line", published.clipped)

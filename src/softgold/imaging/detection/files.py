@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,8 +23,7 @@ from softgold.readers.base import Source, cell_error
 from softgold.readers.cells import code_ids, parse_numbers
 from softgold.readers.columns import ANNOTATOR, Role, find_column
 from softgold.readers.sources import open_source
-
-__all__ = ["Lone", "Looked", "Single", "read_detections"]
+from softgold.readers.tasks import SomeRows
 
 FloatArray = NDArray[np.float64]
 Looked = Literal["listed", "all"]
@@ -60,8 +59,8 @@ def read_detections(
         looked: Who looked at an image: those who are `listed` (who drew on it, have an empty row, or are named on
             the image), or `all` raters at all images.
         single: What to do with an image at which fewer than two raters looked: an error, or skip it.
-        lone_categories: What to do with a category that only one rater ever used, most often a spelling of
-            their own: an error, or keep it.
+        lone_categories: What to do with a category that only one rater ever used, usually another
+            spelling: an error, or keep it.
         image: Name of the column of images.
         annotator: Name of the column, or of the key on each annotation, with the rater.
         category: Name of the column of categories.
@@ -92,28 +91,6 @@ def read_detections(
     return table
 
 
-@dataclass(frozen=True)
-class _SomeRows:
-    """A source with some rows left out, which still says where the others are."""
-
-    source: Source
-    rows: NDArray[np.int64]
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.source.columns
-
-    def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
-        return [column.take(pa.array(self.rows)) for column in self.source.load(positions)]
-
-    def where(self, row: int) -> str:
-        return self.source.where(int(self.rows[row]))
-
-
 def _read_table(source: Source, image: str | None, annotator: str | None, category: str | None) -> DetectionTable:
     roles = ((IMAGE, image), (ANNOTATOR, annotator), (CATEGORY, category), *((side, None) for side in SIDES))
     positions = [find_column(source, role, given) for role, given in roles]
@@ -126,7 +103,7 @@ def _read_table(source: Source, image: str | None, annotator: str | None, catego
     return DetectionTable.from_columns(
         image=image_ids.take(images.codes[rows]),
         rater=rater_ids.take(raters.codes[rows]),
-        category=_read_categories(_SomeRows(source, rows), positions[2], cells[2].take(pa.array(rows))),
+        category=_read_categories(SomeRows(source, rows), positions[2], cells[2].take(pa.array(rows))),
         boxes=boxes[rows],
         looks=list(looks),
         image_ids=image_ids,
@@ -175,7 +152,7 @@ def _without_singles(table: DetectionTable) -> DetectionTable:
     if not n_left_out:
         return table
     if not keep.any():
-        raise InputError(f"no image was seen by two raters, of {table.n_images}; agreement needs two raters an image")
+        raise InputError(f"no image was seen by two raters, of {table.n_images}; agreement needs two raters per image")
     noun = "image was" if n_left_out == 1 else "images were"
     note = f"{n_left_out} {noun} seen by fewer than two raters and left out"
     kept = table.take_images(keep)

@@ -1,4 +1,4 @@
-"""From alpha to mean average precision by a straight line: the published one, or one of the user's own pairs."""
+"""From alpha to mean average precision by a straight line: the published one, or one fitted on the user's data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_finite, check_same_length
 from softgold.errors import InputError
-
-__all__ = ["PUBLISHED_LINE", "InferredMap", "Line", "alpha_to_map", "fit_line"]
 
 FloatArray = NDArray[np.float64]
 
@@ -38,7 +36,7 @@ class Line:
 
     @property
     def is_determined(self) -> bool:
-        """Whether the line rises and its points determine it: `LEAST_POINTS` or more, R^2 of `LEAST_R2` or more."""
+        """Whether the line rises and has at least `LEAST_POINTS` points and an R^2 of at least `LEAST_R2`."""
         return (self.n_points or 0) >= LEAST_POINTS and self.r2 >= LEAST_R2 and self.slope > 0
 
     @property

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError, UsageError
 
-__all__ = ["decode_counts", "mask_area", "mask_box", "mask_overlaps", "mask_unions_iou", "to_rle"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Rle = dict[str, Any]
 
 # A run length of a 32-bit image needs no more.
 MOST_BITS = 35
-# Annotation tools clip polygons at the border, give or take; farther out they are damaged.
+# Annotation tools clip polygons near the border; points farther out mean a damaged file.
 MOST_TIMES_OUTSIDE = 10
 LONGEST_OUTLINE = 10_000_000
 
@@ -33,7 +31,7 @@ def to_rle(segmentation: Any, height: int, width: int, where: str) -> Rle:
         segmentation: Polygons as lists of x, y; or an object with `size` and `counts`.
         height: Height of the image.
         width: Width of the image.
-        where: Where it stands, for the message.
+        where: Its place in the file, for the message.
 
     Example:
         >>> rle = to_rle([[0, 0, 4, 0, 4, 4, 0, 4]], 10, 10, "annotation 1")
@@ -106,7 +104,7 @@ def decode_counts(data: bytes) -> list[int] | None:
 
     Each number is in groups of five bits, one per character from "0", lowest first; the sixth bit says that more
     follow, and the highest of the last group is the sign. From the fourth on, a number is the difference to the
-    one two places before. pycocotools reads past the end of damaged text, or for ever.
+    one two places before. pycocotools reads past the end of damaged text, or never stops.
 
     >>> decode_counts(b"0:Z2"), decode_counts(b"~~~~~~~~")
     ([0, 10, 74], None)

@@ -8,8 +8,6 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-__all__ = ["best_assignment", "greedy_disjoint", "largest_matching", "match_in_order"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -19,7 +17,7 @@ def best_assignment(left: IntArray, right: IntArray, gain: FloatArray) -> BoolAr
     """Choose pairs, each end at most once, with the largest total gain (the Hungarian method); shape (E,).
 
     Pairs that share no end with another are taken at once, a node with several partners takes its best (the first
-    of equals), and only knots of more are solved as assignment problems.
+    of equals), and only larger groups are solved as assignment problems.
 
     Args:
         left: One end of each pair, shape (E,).
@@ -51,7 +49,7 @@ def best_assignment(left: IntArray, right: IntArray, gain: FloatArray) -> BoolAr
 
 
 def largest_matching(left: IntArray, right: IntArray) -> BoolArray:
-    """Choose as many pairs as possible, each end at most once; which ones is open, how many is not. Shape (E,).
+    """Choose as many pairs as possible, each end at most once, shape (E,); of equal choices any one.
 
     >>> largest_matching(np.array([0, 0, 1]), np.array([0, 1, 0])).tolist()
     [False, True, True]
@@ -60,13 +58,14 @@ def largest_matching(left: IntArray, right: IntArray) -> BoolArray:
         return np.zeros(0, dtype=bool)
     left, n_left = _compact(left)
     right, n_right = _compact(right)
-    pairs = sparse.csr_array((np.ones(len(left), np.int8), (left, right)), shape=(n_left, n_right))
+    places = left.astype(np.int32), right.astype(np.int32)  # SciPy 1.14 matches no wider ones
+    pairs = sparse.csr_array((np.ones(len(left), np.int8), places), shape=(n_left, n_right))
     partner = maximum_bipartite_matching(pairs, perm_type="column")
     return np.asarray(partner[left] == right)
 
 
 def greedy_disjoint(nodes: IntArray, score: FloatArray) -> BoolArray:
-    """Take the highest score first, then whatever shares no node with what is taken already; shape (E,).
+    """Take entries by descending score, without those that share a node with one taken before; shape (E,).
 
     Equal scores go by position. An entry that comes first at all its nodes is taken in the same sweep as the others
     of its kind, which gives what taking one at a time would give.

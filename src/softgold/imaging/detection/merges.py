@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from softgold.imaging.detection.boxes import DetectionTable, Overlaps, box_iou
 from softgold.imaging.detection.ranges import expand_ranges, split_by_size
 
-__all__ = ["Merges", "find_merges"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -11,8 +11,6 @@ from scipy import sparse
 from softgold.imaging.detection.boxes import DetectionTable, Overlaps
 from softgold.imaging.detection.matching import match_in_order
 
-__all__ = ["RECALLS", "OrderedMatches", "drawn_by", "mean_over_categories", "recalls_reached"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

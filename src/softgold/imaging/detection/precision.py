@@ -20,16 +20,6 @@ from softgold.imaging.detection.boxes import DetectionTable, Overlaps, find_over
 from softgold.imaging.detection.matching import largest_matching
 from softgold.imaging.detection.ordered import RECALLS, OrderedMatches, drawn_by, mean_over_categories, recalls_reached
 
-__all__ = [
-    "Confidence",
-    "ModifiedMap",
-    "PairMatches",
-    "map_of_matches",
-    "match_pairs",
-    "mean_directions",
-    "modified_map",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Subsets of images drawn without replacement, and what their spread says of the subsets and of the full data."""
+"""Subsets of images drawn without replacement, and the intervals of subsets and of the full data from their spread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from scipy import sparse
 
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import InputError
-
-__all__ = ["SubsetInterval", "draw_subsets", "normal_interval", "subset_interval", "subset_size"]
 
 FloatArray = NDArray[np.float64]
 

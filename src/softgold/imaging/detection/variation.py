@@ -1,4 +1,4 @@
-"""How two raters differ: one thing drawn otherwise, another class, missed, merged (Label Convergence, appendix C)."""
+"""How two raters differ: in boundary, in class, by missing or merging things (Label Convergence, appendix C)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from softgold.imaging.detection.agreement import IOU_THRESHOLDS, as_thresholds, 
 from softgold.imaging.detection.boxes import DetectionTable, Overlaps, find_overlaps
 from softgold.imaging.detection.matching import greedy_disjoint
 from softgold.imaging.detection.merges import Merges, find_merges
-
-__all__ = ["TYPES", "Variation", "variation_types"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -34,9 +32,9 @@ class Variation:
     leaves them out.
 
     Attributes:
-        counts: One row a pair of raters and a threshold: `rater_a, rater_b, threshold, n_images`, `TYPES`,
+        counts: One row per pair of raters and threshold: `rater_a, rater_b, threshold, n_images`, `TYPES`,
             `missed_or_additional`.
-        images: One row an image, a pair of raters and a threshold at which they differ, the most variations first:
+        images: One row per image, pair of raters and threshold at which they differ, the most variations first:
             `image, rater_a, rater_b, threshold`, `TYPES`, `missed_or_additional`, `n_variations`.
         boundary_iou: Overlap from which two annotations of one class are one thing with a bad boundary.
     """
@@ -66,7 +64,7 @@ def variation_types(
     Args:
         table: What was drawn, with two raters or more on every image.
         thresholds: Overlaps, each in (0, 1].
-        boundary_iou: Overlap that says that two annotations are of one thing at all.
+        boundary_iou: Smallest overlap of two annotations of the same thing.
 
     Example:
         >>> drawn = {"A": [(1, [0, 0, 10, 10]), (1, [10, 0, 10, 10])], "B": [(1, [0, 0, 20, 10]), (2, [90, 0, 9, 9])]}

@@ -14,8 +14,6 @@ from softgold.imaging.duplicates.plan import DuplicatePlan
 from softgold.tables.soft_labels import Aggregator, SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Missing", "answers_from_labels", "answers_from_votes"]
-
 BoolArray = NDArray[np.bool_]
 Missing = Literal["error", "negative"]
 
@@ -35,9 +33,9 @@ def answers_from_votes(
     Args:
         plan: A plan with an awaited round.
         votes: Votes whose items are the pairs, as named in `DuplicatePlan.questions`.
-        aggregator: Anything that makes soft labels of votes.
+        aggregator: Any baseline that turns votes into soft labels.
         threshold: A pair is positive if its soft label is above this.
-        missing: What a pair without a vote is: an error, or negative.
+        missing: Whether a pair without a vote is an error, or negative.
     """
     return answers_from_labels(plan, aggregator.aggregate(votes), threshold=threshold, missing=missing)
 

@@ -1,4 +1,4 @@
-"""What a plan missed: pairs that are near in other representations, judged by people (CleanPatrick, appendix H)."""
+"""Audit of a plan: pairs that are near in other representations, judged by people (CleanPatrick, appendix H)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from softgold.imaging.duplicates.neighbours import closest_pairs
 from softgold.imaging.duplicates.plan import DuplicatePlan
 from softgold.imaging.duplicates.spaces import EmbeddingSpace, MatrixSpace
 from softgold.metrics.intervals import wilson_interval
-
-__all__ = ["AuditBound", "audit_bounds", "sample_audit"]
 
 IntArray = NDArray[np.int64]
 
@@ -75,7 +73,7 @@ def sample_audit(
 
 @dataclass(frozen=True)
 class AuditBound:
-    """What an audit of one representation says.
+    """Result of an audit of one representation.
 
     Attributes:
         source: The representation.

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from softgold.imaging.duplicates.spaces import EXACT_UP_TO, EmbeddingSpace, MatrixSpace, build_index
 
-__all__ = ["closest_pairs"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -20,8 +20,6 @@ from scipy.sparse.csgraph import connected_components
 from softgold.errors import InputError, UsageError
 from softgold.imaging.duplicates.spaces import Space
 
-__all__ = ["DuplicatePlan", "PlanStatus", "Round", "propose", "start_plan", "status", "update"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -29,22 +27,27 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Pairs of one round, in ascending order of the samples, and what became of them.
+    """Pairs of one round that were proposed, in ascending order of the samples.
 
     Attributes:
         first: The lower sample of each pair, shape (q,).
         second: The higher sample, shape (q,).
         distance: Their distance, shape (q,).
-        positive: Whether they are near duplicates, shape (q,); None while the answers are awaited.
     """
 
     first: IntArray
     second: IntArray
     distance: FloatArray
-    positive: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredRound(Round):
+    """A round with its answers: whether each pair is one of near duplicates, shape (q,)."""
+
+    positive: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,7 @@ class DuplicatePlan:
     Attributes:
         ids: Ids of the samples as text, length n.
         digest: Fingerprint of the space in which the pairs are near.
-        rounds: The rounds, the last of which may still await answers.
+        rounds: The rounds; all are answered, except perhaps the last.
         finished: Whether there is nothing left to ask.
     """
 
@@ -66,12 +69,17 @@ class DuplicatePlan:
     @property
     def awaited(self) -> Round | None:
         """The round whose answers are awaited, if there is one."""
-        return self.rounds[-1] if self.rounds and self.rounds[-1].positive is None else None
+        return None if len(self.answered) == len(self.rounds) else self.rounds[-1]
+
+    @property
+    def answered(self) -> tuple[AnsweredRound, ...]:
+        """The rounds with answers."""
+        return tuple(part for part in self.rounds if isinstance(part, AnsweredRound))
 
     @cached_property
     def component(self) -> IntArray:
         """Component of each sample by the positive answers, numbered by first member, shape (n,)."""
-        return _components(len(self.ids), [part for part in self.rounds if part.positive is not None])
+        return _components(len(self.ids), self.answered)
 
     def questions(self) -> pd.DataFrame:
         """Return all pairs that were proposed: `item` (the pair), `first, second, distance, round, positive`."""
@@ -93,7 +101,7 @@ class DuplicatePlan:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """Where a plan stands.
+    """Progress of a plan.
 
     Attributes:
         n_samples: Samples.
@@ -125,7 +133,7 @@ class PlanStatus:
 
     @property
     def sentence(self) -> str:
-        """The bound in words, as a comparison and never as a promise."""
+        """The bound in words, as a comparison, not as a promise."""
         bound = (
             "if near duplicates of a sample were always nearer than other samples, and near-duplication were "
             f"transitive, at most {self.bound_pairs:,} pairs in {self.bound_rounds} rounds would do"
@@ -148,7 +156,7 @@ def start_plan(ids: Any, space: Space) -> DuplicatePlan:
     if len(names) < 2:
         raise InputError(f"near duplicates need two samples or more, got {len(names)}")
     if not names.is_unique:
-        raise InputError(f"ids must be unique, and {names[names.duplicated()][0]!r} is there twice")
+        raise InputError(f"ids must be unique, and {names[names.duplicated()][0]!r} is duplicated")
     return DuplicatePlan(names, space.digest)
 
 
@@ -193,13 +201,13 @@ def update(plan: DuplicatePlan, positive: ArrayLike) -> DuplicatePlan:
     answers = np.asarray(positive)
     if answers.shape != (len(plan.awaited),) or not np.isin(answers, (0, 1)).all():
         raise InputError(f"answers must be {len(plan.awaited)} values of 0 and 1, got shape {answers.shape}")
-    answered = replace(plan.awaited, positive=answers.astype(bool))
-    return replace(plan, rounds=(*plan.rounds[:-1], answered), finished=not answers.any())
+    answered = AnsweredRound(**vars(plan.awaited), positive=answers.astype(bool))
+    return replace(plan, rounds=(*plan.answered, answered), finished=not answers.any())
 
 
 def status(plan: DuplicatePlan) -> PlanStatus:
     """Return rounds, pairs, components by size, and the bound that would hold under the assumptions (Lemma 1)."""
-    answered = [part.positive for part in plan.rounds if part.positive is not None]
+    answered = [part.positive for part in plan.answered]
     sizes = np.bincount(plan.component)
     of_size = np.bincount(sizes)
     largest = int(sizes.max())
@@ -222,9 +230,9 @@ def status(plan: DuplicatePlan) -> PlanStatus:
 
 
 def _active(plan: DuplicatePlan) -> IntArray:
-    if not plan.rounds:
+    if not plan.answered:
         return np.arange(len(plan.ids))
-    last = plan.rounds[-1]
+    last = plan.answered[-1]
     grown = np.unique(plan.component[last.first[last.positive]])
     return np.flatnonzero(np.isin(plan.component, grown))
 
@@ -243,7 +251,7 @@ def _asked(plan: DuplicatePlan, pairs: IntArray) -> BoolArray:
     return np.isin(pairs[:, 0] * n + pairs[:, 1], before)
 
 
-def _components(n: int, rounds: list[Round]) -> IntArray:
+def _components(n: int, rounds: tuple[AnsweredRound, ...]) -> IntArray:
     first = np.concatenate([part.first[part.positive] for part in rounds] or [np.empty(0, dtype=np.int64)])
     second = np.concatenate([part.second[part.positive] for part in rounds] or [np.empty(0, dtype=np.int64)])
     links = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(n, n))
@@ -251,4 +259,4 @@ def _components(n: int, rounds: list[Round]) -> IntArray:
 
 
 def _answers(part: Round) -> list[bool | None]:
-    return [None] * len(part) if part.positive is None else part.positive.tolist()
+    return part.positive.tolist() if isinstance(part, AnsweredRound) else [None] * len(part)

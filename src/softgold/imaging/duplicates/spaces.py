@@ -1,7 +1,8 @@
-"""Where samples lie: embeddings or plain distances, and the nearest samples of different clusters in them."""
+"""Samples as embeddings or as distances, and the nearest samples of different clusters."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_finite, check_choice
 from softgold.errors import InputError, UsageError
-
-__all__ = ["EmbeddingSpace", "MatrixSpace", "Method", "Metric", "Space"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -194,7 +193,7 @@ class EmbeddingSpace:
         return found
 
     def _nearest_by_graph(self, vectors: Vectors, cluster: IntArray) -> IntArray:
-        """Ask the index for a few neighbours, for more where all are in the own cluster, and search fully at last."""
+        """Ask the index for a few neighbours, for more where all are in the own cluster, and finally search fully."""
         index = build_index(vectors)
         found = np.full(len(vectors), -1)
         open_rows = np.arange(len(vectors))
@@ -211,7 +210,9 @@ class EmbeddingSpace:
 def build_index(vectors: Vectors) -> Any:
     """Build a graph index of the vectors (HNSW), or say what to install."""
     try:
-        import faiss
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # faiss 1.9 uses an old name of NumPy
+            import faiss
     except ImportError:
         raise UsageError(
             "many samples need faiss: pip install 'softgold[duplicates]', or ask for method 'exact'"

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 from softgold.errors import StorageError
-from softgold.imaging.duplicates.plan import DuplicatePlan, Round
+from softgold.imaging.duplicates.plan import AnsweredRound, DuplicatePlan, Round
 from softgold.output import settle, write_json
-
-__all__ = ["load_plan", "save_plan"]
 
 FORMAT = "softgold near-duplicate plan"
 VERSION = 1
@@ -33,7 +31,7 @@ def save_plan(plan: DuplicatePlan, path: str | os.PathLike[str], *, force: bool 
             "first": part.first,
             "second": part.second,
             "distance": part.distance,
-            "positive": None if part.positive is None else part.positive.astype(int),
+            "positive": part.positive.astype(int) if isinstance(part, AnsweredRound) else None,
         }
         for part in plan.rounds
     ]
@@ -51,6 +49,8 @@ def save_plan(plan: DuplicatePlan, path: str | os.PathLike[str], *, force: bool 
 def load_plan(path: str | os.PathLike[str]) -> DuplicatePlan:
     """Read a plan, or say what is wrong with the file."""
     settle(path)
+    if Path(path).exists() and not Path(path).is_file():
+        raise StorageError(f"cannot read the plan {path}: it is not a regular file")
     try:
         state = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -72,11 +72,11 @@ def _plan(state: dict[str, Any]) -> DuplicatePlan:
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(name, str) for name in ids):
         raise ValueError("'ids' must be a list of texts")
     if len(set(ids)) != len(ids):
-        raise ValueError("'ids' has an id twice")
+        raise ValueError("'ids' has a duplicated id")
     if not isinstance(digest, str) or not isinstance(finished, bool) or not isinstance(rounds, list):
         raise ValueError("'digest', 'finished' or 'rounds' is of the wrong kind")
     parts = tuple(_round(part, len(ids), last=number == len(rounds)) for number, part in enumerate(rounds, start=1))
-    if finished and parts and parts[-1].positive is None:
+    if finished and parts and not isinstance(parts[-1], AnsweredRound):
         raise ValueError("it is finished and awaits answers")
     return DuplicatePlan(pd.Index(ids, dtype="str"), digest, parts, finished)
 
@@ -97,4 +97,4 @@ def _round(part: dict[str, Any], n: int, *, last: bool) -> Round:
         return Round(first, second, distance)
     if not np.isin(positive, (0, 1)).all():
         raise ValueError("an answer is neither 0 nor 1")
-    return Round(first, second, distance, positive.astype(bool))
+    return AnsweredRound(first, second, distance, positive.astype(bool))

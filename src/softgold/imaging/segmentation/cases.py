@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from softgold.errors import InputError
 from softgold.imaging.segmentation.entropy import as_distributions
 from softgold.readers.arrays import read_array, read_arrays
+from softgold.readers.base import web_address
 from softgold.readers.cells import code_ids
 from softgold.readers.columns import Role, find_column
 from softgold.readers.sources import TableLike, open_source
-
-__all__ = ["Case", "CaseFile", "Split", "case_files"]
 
 FloatArray = NDArray[np.float64]
 Split = Literal["validation", "iid", "ood"]
@@ -113,7 +112,7 @@ def case_files(folder: str | os.PathLike[str], splits: TableLike | None = None) 
     """
     directory = Path(folder)
     if not directory.is_dir():
-        raise InputError(f"{folder} is not a folder of cases")
+        raise InputError(f"{web_address(folder) or folder} is not a folder of cases")
     files = dict(sorted(_find(directory)))
     if not files:
         raise InputError(
@@ -157,7 +156,7 @@ def _read_splits(splits: TableLike, files: Mapping[str, Any]) -> dict[str, str]:
 def _split_problem(name: str, kind: str, known: Mapping[str, str], files: Mapping[str, Any]) -> str:
     if kind not in SPLITS:
         return f"a split must be one of {', '.join(SPLITS)}, got {kind!r}"
-    return f"the case {name!r} is there twice" if name in known else f"there is no file of the case {name!r}"
+    return f"the case {name!r} is duplicated" if name in known else f"there is no file of the case {name!r}"
 
 
 def _as_split(text: str) -> Split:

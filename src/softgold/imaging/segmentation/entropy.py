@@ -12,15 +12,6 @@ from scipy.special import entr
 from softgold.checks import as_probabilities, as_weights, check_choice
 from softgold.errors import InputError
 
-__all__ = [
-    "EntropyDecomposition",
-    "Roles",
-    "as_distributions",
-    "decomposition",
-    "entropy_decomposition",
-    "one_minus_max_probability",
-]
-
 FloatArray = NDArray[np.float64]
 Roles = Literal["bayesian", "ambiguity"]
 
@@ -51,7 +42,7 @@ class EntropyDecomposition:
 
     @property
     def epistemic(self) -> FloatArray:
-        """The part that comes of not knowing enough."""
+        """The part that more data would remove."""
         return self.mutual_information if self.roles == "bayesian" else self.expected_entropy
 
 
@@ -92,7 +83,7 @@ def entropy_decomposition(
 
 
 def one_minus_max_probability(probabilities: ArrayLike) -> FloatArray:
-    """Uncertainty of a single prediction: one less the largest class probability.
+    """Uncertainty of a single prediction: 1 minus the largest class probability.
 
     Args:
         probabilities: Class probabilities, shape (..., C).

@@ -1,4 +1,4 @@
-"""Pixel maps of uncertainty, in any number of dimensions, made into one number an image."""
+"""Pixel maps of uncertainty, in any number of dimensions, aggregated to one number per image."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softgold.checks import as_finite, check_in_range, check_positive_int
 from softgold.errors import InputError
-
-__all__ = ["PatchMaximum", "aggregate_image", "aggregate_patch", "aggregate_threshold", "foreground_threshold"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,7 +27,7 @@ class PatchMaximum:
 
 
 def aggregate_image(uncertainty: ArrayLike) -> float:
-    """Sum of the map. It grows with the object in the image: compare only images of like content.
+    """Sum of the map. It grows with the object in the image: compare only images of similar content.
 
     Args:
         uncertainty: Map, any shape.
@@ -51,8 +49,8 @@ def aggregate_patch(uncertainty: ArrayLike, *, size: int = 10) -> PatchMaximum:
 
     Args:
         uncertainty: Map with at least one axis, for instance (H, W) or (D, H, W).
-        size: Length of the window along each axis; where the map is shorter the window is cut to it, as if zeros lay
-            around the map.
+        size: Length of the window along each axis; where the map is shorter the window is cut to it, as if the
+            map were padded with zeros.
 
     Returns:
         The sum, and where the window begins; of windows that tie, the first in row-major order.
@@ -102,7 +100,7 @@ def aggregate_threshold(uncertainty: ArrayLike, threshold: float) -> float:
 
 
 def foreground_threshold(validation_maps: Iterable[ArrayLike], foreground_ratio: float) -> float:
-    """Threshold that leaves as large a share of the validation pixels above it as is foreground.
+    """Threshold above which the share of validation pixels equals the share of foreground.
 
     Args:
         validation_maps: Uncertainty maps of the validation images, of any shapes.

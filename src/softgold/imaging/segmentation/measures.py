@@ -1,4 +1,4 @@
-"""What one case says: maps of uncertainty, and how well samples and maps agree with the raters."""
+"""Measures of one case: maps of uncertainty, and how well samples and maps agree with the raters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from softgold.imaging.segmentation.cases import Case
 from softgold.imaging.segmentation.entropy import EntropyDecomposition, Roles, entropy_decomposition
 from softgold.metrics import dice, generalized_energy_distance, ncc
-
-__all__ = ["MEASURES", "CaseMaps", "foreground_dice", "foreground_ged", "reference_variance"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -23,8 +23,6 @@ from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import UsageError
 from softgold.output import atomic_directory, write_table
 
-__all__ = ["ToyCase", "ToySettings", "toy_cases", "write_toy_study"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Kind = Literal["blurred", "clear", "cube", "grey", "outside"]
@@ -96,7 +94,7 @@ class ToyCase:
 
 
 def toy_cases(settings: ToySettings | None = None, *, seed: int = 0) -> Iterator[ToyCase]:
-    """Draw the cases of a toy study one after the other.
+    """Draw the cases of a toy study one at a time.
 
     Example:
         >>> cases = list(toy_cases(ToySettings(n_validation=0, n_blurred=1, n_clear=0, n_shifted=1, size=16)))
@@ -127,7 +125,6 @@ def write_toy_study(
         for case in toy_cases(settings, seed=seed):
             np.savez_compressed(
                 target / f"{case.name}.npz",
-                allow_pickle=False,
                 probabilities=case.probabilities,
                 masks=case.masks,
                 image=case.image.astype(np.float32),

@@ -25,8 +25,6 @@ from softgold.imaging.segmentation.measures import MEASURES, CaseMaps
 from softgold.imaging.segmentation.tasks import ood_auroc
 from softgold.metrics import PlattScaling, aurc, average_calibration_error, excess_aurc, platt_scaling
 
-__all__ = ["AGGREGATIONS", "SegmentationStudy", "StudySettings", "evaluate_cases"]
-
 FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 
@@ -42,7 +40,7 @@ class StudySettings:
         roles: Which part of the entropy is aleatoric; see `entropy_decomposition`.
         patch_size: Length of the window of the patch aggregation along each axis.
         n_bins: Bins of the calibration error.
-        platt: `pooled`, one fit to all validation pixels, or `legacy`, the mean of one fit an image.
+        platt: `pooled`, one fit to all validation pixels, or `legacy`, the mean of one fit per image.
         seed: Seed of the pixels that the calibration is fitted on, where there are more than a million.
     """
 
@@ -59,13 +57,13 @@ class StudySettings:
 
 @dataclass(frozen=True, eq=False)
 class SegmentationStudy:
-    """What a study says.
+    """Result of a study.
 
     Attributes:
         settings: How it was evaluated.
-        cases: One row a test case: `case, split, n_samples, n_raters, dice, ged`, then for each measure
+        cases: One row per test case: `case, split, n_samples, n_raters, dice, ged`, then for each measure
             `ncc_..., ace_...` and the scores `image_..., patch_..., threshold_...`.
-        tasks: One row a value: `task, metric, measure, aggregation, split, value, n_cases, n_undefined`.
+        tasks: One row per value: `task, metric, measure, aggregation, split, value, n_cases, n_undefined`.
         thresholds: Threshold of the threshold aggregation for each measure.
         platt: Calibration of each measure.
         fitted_on: Split on which thresholds and calibration were fitted, `validation` or `iid`.
@@ -98,7 +96,7 @@ def evaluate_cases(
     Each case is read twice, so that no more than one is in memory: once for what depends on it alone, and, after
     threshold and calibration are known from the validation cases, once more for what depends on those.
 
-    Tasks, as in ValUES: telling out-of-distribution cases (AUROC of the score), failure detection (AURC and excess
+    Tasks, as in ValUES: detecting out-of-distribution cases (AUROC of the score), failure detection (AURC and excess
     AURC of the score, the risk being 1 - Dice), calibration (average calibration error after Platt scaling, per image),
     ambiguity (correlation with the raters' variance; generalised energy distance), and the segmentation itself (Dice).
     Active learning needs a model that is trained again; see `al_improvement`.

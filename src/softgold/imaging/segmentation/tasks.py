@@ -1,4 +1,4 @@
-"""What uncertainty is good for: telling foreign images apart, and choosing what to annotate next."""
+"""Uses of uncertainty: detecting images from outside the training distribution, and active learning."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from softgold.checks import as_probabilities, check_in_range
 from softgold.errors import InputError
 from softgold.metrics import soft_auroc
-
-__all__ = ["al_improvement", "ood_auroc"]
 
 
 def al_improvement(dice_t1: float, dice_t2_method: float, dice_t2_random: float) -> float:
@@ -38,7 +36,7 @@ def al_improvement(dice_t1: float, dice_t2_method: float, dice_t2_random: float)
 
 
 def ood_auroc(is_ood: ArrayLike, uncertainty: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
-    """AUROC of telling images from outside the training distribution by their uncertainty.
+    """AUROC of detecting images from outside the training distribution by their uncertainty.
 
     Args:
         is_ood: 1 for an image from outside, 0 otherwise, shape (n,).

@@ -1,41 +1,39 @@
 """The engine of the bootstrap: draws resamples of a plan, or enumerates them, and evaluates metrics on them.
 
 Resamples are drawn in blocks with one seed each, so that a resample depends on the seed and its own number alone, and
-not on how many are drawn or on how many threads share the work.
+not on how many are drawn or on how many processes share the work.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from softgold.checks import as_probabilities, check_choice, check_in_range, check_positive_int, check_same_length
+from softgold.checks import (
+    MOST_RESAMPLES,
+    as_probabilities,
+    check_choice,
+    check_in_range,
+    check_positive_int,
+    check_same_length,
+)
 from softgold.errors import InputError, UsageError
-from softgold.metrics.bootstrap.plans import Draw, Plan
+from softgold.metrics.bootstrap.draws import Draw
+from softgold.metrics.bootstrap.plans import Plan
 from softgold.metrics.bootstrap.probabilities import Predictions, ScoreSums, predictions, score_sums
 from softgold.metrics.bootstrap.rankings import RankedItems, RankingSums, rank_items, ranking_sums
 from softgold.metrics.bootstrap.result import BootstrapResult, summarise
 from softgold.metrics.ranking import auc_pr
 from softgold.metrics.reliability import average_calibration_error
 from softgold.metrics.sweep import ratio
-
-__all__ = [
-    "METRIC_NAMES",
-    "Method",
-    "Metric",
-    "OnResamples",
-    "Settings",
-    "check_probabilities",
-    "resample",
-    "sample_means",
-]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["auto", "sample", "enumerate"]
@@ -44,6 +42,8 @@ OnResamples = Callable[[int], None]
 RESAMPLES_PER_SEED = 64
 # Resamples of many items are drawn and evaluated some at a time, to bound the memory (one byte per item and resample).
 MAX_ELEMENTS = 1 << 25
+# Seconds of work that are worth the start of processes, which takes about two.
+WORTH_PROCESSES = 6.0
 # An enumeration is held whole: at most 80 MB per array.
 MAX_ENUMERATED_ELEMENTS = 10_000_000
 
@@ -89,7 +89,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Check every field."""
-        check_positive_int(self.n_bootstrap, "n_bootstrap")
+        check_positive_int(self.n_bootstrap, "n_bootstrap", maximum=MOST_RESAMPLES)
         check_in_range(self.level, 0, 1, "level", ends="open")
         check_positive_int(self.seed, "seed", minimum=0)
         check_choice(self.method, ("auto", "sample", "enumerate"), "method")
@@ -116,14 +116,15 @@ class _Request:
 class _Evaluator:
     """Several metrics of K models on blocks of resamples; models are sorted or prepared once, where a metric asks.
 
-    `predicted` has the models whose scores are probabilities, by number; the others have NaN for scores of
+    `probable` has the numbers of the models whose scores are probabilities; the others have NaN for scores of
     probabilities.
     """
 
     columns: tuple[FloatArray, ...]
     requests: tuple[_Request, ...]
     ranked: tuple[RankedItems, ...]
-    predicted: dict[int, Predictions]
+    probable: tuple[int, ...]
+    predicted: Predictions | None
 
     def __call__(self, draw: Draw) -> FloatArray:
         """Return the values of each resample, model and request; shape (C, K, M)."""
@@ -151,9 +152,11 @@ class _Evaluator:
 
     def _score(self, draw: Draw, values: FloatArray) -> None:
         asked = self._of("probability")
+        if self.predicted is None:
+            return
         for which in sorted({request.labels for _, request in asked}):
-            of_models = score_sums(tuple(self.predicted.values()), draw, which)
-            for model, sums in zip(self.predicted, of_models, strict=True):
+            of_models = score_sums(self.predicted, draw, which)
+            for model, sums in zip(self.probable, of_models, strict=True):
                 for at, request in asked:
                     if request.labels == which:
                         values[:, model, at] = PROBABILITY[request.metric](sums)
@@ -176,7 +179,7 @@ def resample(
         scores: Scores of shape (n,) or (n, K). A model with scores outside [0, 1] has NaN for scores of probabilities.
         settings: How many resamples, and how.
         k: Length of the list for `precision_at_k` and `recall_at_k`.
-        on_resamples: Called with the number of resamples just finished; from any thread.
+        on_resamples: Called with the number of resamples just finished.
 
     Returns:
         For each kind of label, the results by the name of the metric.
@@ -212,18 +215,15 @@ def _evaluator(metrics: Sequence[Sequence[str | Metric]], scores: FloatArray, k:
         raise UsageError(f"metrics must have different names, got {', '.join(name for _, name in names)}")
     columns = tuple(np.ascontiguousarray(column) for column in scores.T)
     families = {request.family for request in requests}
-    return _Evaluator(
-        columns,
-        requests,
-        tuple(rank_items(column) for column in columns) if "ranking" in families else (),
-        {at: predictions(column) for at, column in enumerate(columns) if _is_probability(column)}
-        if "probability" in families
-        else {},
-    )
+    ranked = tuple(rank_items(column) for column in columns) if "ranking" in families else ()
+    probable = tuple(at for at, column in enumerate(columns) if _is_probability(column))
+    wanted = bool(probable) and "probability" in families
+    predicted = predictions(np.stack([columns[at] for at in probable])) if wanted else None
+    return _Evaluator(columns, requests, ranked, probable, predicted)
 
 
 def check_probabilities(metrics: Sequence[str | Metric], scores: FloatArray) -> None:
-    """Raise if a metric needs probabilities and a score is none."""
+    """Raise if a metric needs probabilities and a score is not one."""
     if any(metric in PROBABILITY for metric in metrics if isinstance(metric, str)):
         as_probabilities(scores, "scores", ndim=None)
 
@@ -288,27 +288,42 @@ def _sample(
 ) -> FloatArray:
     """Draw and evaluate the resamples, block by block; shape (B, *shape)."""
     at_once = max(1, min(RESAMPLES_PER_SEED, MAX_ELEMENTS // plan.n_items))
+    starts = range(0, settings.n_bootstrap, RESAMPLES_PER_SEED)
+    counts = [min(RESAMPLES_PER_SEED, settings.n_bootstrap - start) for start in starts]
     replicates = np.empty((settings.n_bootstrap, *shape))
+    work = partial(_block, plan, evaluate, settings.seed, at_once)
+    for start, block in zip(starts, _blocks(work, counts, settings.workers), strict=True):
+        replicates[start : start + len(block)] = block
+        done(len(block))
+    return replicates
+
+
+def _block(
+    plan: Plan, evaluate: Callable[[Draw], FloatArray], seed: int, at_once: int, number: int, count: int
+) -> FloatArray:
+    """Draw and evaluate the first `count` resamples of a block, `at_once` at a time."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
     # The C library hands freed memory back to the system beyond a limit that follows the largest block freed so far.
     # One large block keeps the small ones in the process, and saves most of the time in page faults.
     np.empty(1 << 24, dtype=np.uint8)
-
-    def fill(number: int) -> None:
-        rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(number,)))
-        block = replicates[number * RESAMPLES_PER_SEED : (number + 1) * RESAMPLES_PER_SEED]
-        for start in range(0, len(block), at_once):
-            piece = block[start : start + at_once]
-            # Always as many, also where fewer are wanted: the shape of a matrix product decides its rounding.
-            piece[:] = evaluate(plan.draw(rng, at_once))[: len(piece)]
-            done(len(piece))
-
-    numbers = range(-(-settings.n_bootstrap // RESAMPLES_PER_SEED))
-    # Blocks are shared among threads here; more threads inside of a matrix product would only get in their way.
+    # Matrix products are small here: threads inside of them would only get in each other's way.
     with threadpool_limits(1, user_api="blas"):
-        if settings.workers == 1:
-            for number in numbers:
-                fill(number)
-        else:
-            with ThreadPoolExecutor(settings.workers) as pool:
-                list(pool.map(fill, numbers))
-    return replicates
+        # Always as many, also where fewer are wanted: the shape of a matrix product decides its rounding.
+        pieces = [evaluate(plan.draw(rng, at_once)) for _ in range(0, count, at_once)]
+    return np.concatenate(pieces)[:count]
+
+
+def _blocks(work: Callable[[int, int], FloatArray], counts: Sequence[int], workers: int) -> Iterator[FloatArray]:
+    """Yield the blocks in order, made side by side in processes where that is worth their start.
+
+    Threads would be no faster: steps down a ranking are so short that they wait for the interpreter's lock.
+    """
+    started = time.perf_counter()
+    yield work(0, counts[0])
+    rest = list(enumerate(counts))[1:]
+    if workers == 1 or (time.perf_counter() - started) * len(rest) < WORTH_PROCESSES:
+        yield from (work(number, count) for number, count in rest)
+        return
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=workers, return_as="generator")(delayed(work)(number, count) for number, count in rest)

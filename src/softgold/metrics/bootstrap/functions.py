@@ -17,8 +17,6 @@ from softgold.metrics.bootstrap.plans import HardRule, ItemPlan, PanelPlan, Plan
 from softgold.metrics.bootstrap.result import BootstrapResult
 from softgold.metrics.stability import RankingStability, ranking_stability
 
-__all__ = ["AnnotationBootstrap", "Unit", "annotation_bootstrap", "bootstrap", "bootstrap_metrics", "vote_plan"]
-
 Unit = Literal["items", "annotations", "experts", "hierarchical"]
 
 
@@ -88,7 +86,7 @@ def bootstrap_metrics(
         seed: Resample number r with this seed is always the same.
         method: `sample`: draw; `enumerate`: every distinct resample with its probability; `auto`: enumerate if there
             are no more than `n_bootstrap` of them.
-        workers: Threads; the result does not depend on their number.
+        workers: Most processes at a time; the result does not depend on their number.
 
     Returns:
         One result per metric, by name: estimate, interval, replicates and the number of undefined ones, which are
@@ -146,14 +144,8 @@ def annotation_bootstrap(
         metrics: Metrics by name, or functions of (p, scores, sample_weight=...).
         hard_rule: The hard label is 1 when the share of positive votes is `>` or `>=` one half; this decides what an
             even split means.
-        k: Length of the list, for `precision_at_k` and `recall_at_k`.
-        n_bootstrap: How many resamples to draw.
-        level: Mass of the intervals.
-        seed: Resample number r with this seed is always the same.
-        method: `sample`: draw; `enumerate`: every outcome with its probability; `auto`: enumerate if there are no more
-            than `n_bootstrap` of them.
-        workers: Threads; the result does not depend on their number.
-        on_resamples: Called with the number of resamples just finished, for a progress bar; from any thread.
+        k, n_bootstrap, level, seed, method, workers: As in `bootstrap_metrics`.
+        on_resamples: Called with the number of resamples just finished, for a progress bar.
 
     Returns:
         One result per metric and kind of label. Resamples without positives or without negatives are dropped and

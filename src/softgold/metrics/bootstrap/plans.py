@@ -1,12 +1,13 @@
 """What a bootstrap redraws: items or groups of items, the votes of each item, or a panel of experts.
 
-A plan knows the labels, and no models or metrics. Its arrays have one row per item and one column per resample.
+A plan knows the labels, and no models or metrics.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -15,88 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
-__all__ = ["Draw", "DrawnLabels", "FixedLabels", "HardRule", "ItemPlan", "PanelPlan", "Plan", "VotePlan", "VoteRule"]
+from softgold.metrics.bootstrap.draws import Counts, Draw, DrawnLabels, FixedLabels, FloatArray
 
-FloatArray = NDArray[np.float64]
-Counts = NDArray[np.integer]
 HardRule = Literal[">", ">="]
 VoteRule = Literal["share", ">", ">="]
 
 # Up to this many votes per item, one uniform and a table of the binomial distribution beat NumPy's binomial.
 MAX_TABULATED_VOTES = 127
 UNIFORMS_AT_ONCE = 1 << 18
-
-
-@dataclass(frozen=True, eq=False)
-class FixedLabels:
-    """Labels that are the same in every resample, shape (n,)."""
-
-    values: FloatArray
-
-    def take(self, items: NDArray[np.intp]) -> FloatArray:
-        """Return the labels of some items, shape (len(items), 1)."""
-        return self.values[items][:, None]
-
-    def columns(self, start: int, stop: int) -> FixedLabels:
-        """Return the labels of some resamples."""
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnLabels:
-    """Labels that differ between resamples: `positive` (n, C) out of `out_of` (n,) votes, or of (1,) for all items."""
-
-    positive: Counts
-    out_of: FloatArray
-
-    def take(self, items: NDArray[np.intp]) -> FloatArray:
-        """Return the labels of some items, shape (len(items), C)."""
-        labels = self.positive.take(items, axis=0).astype(np.float64)
-        if len(self.out_of) > 1:
-            labels /= self.out_of[items][:, None]
-        elif self.out_of[0] != 1:
-            labels /= self.out_of[0]
-        return labels
-
-    def columns(self, start: int, stop: int) -> DrawnLabels:
-        """Return the labels of some resamples."""
-        return DrawnLabels(self.positive[:, start:stop], self.out_of)
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """Resamples of n items.
-
-    Attributes:
-        weight: How often each item is in each resample, shape (n, C), or (n, 1) where all resamples share it.
-        labels: Labels of one kind or several, such as soft and hard ones, on the same resamples.
-        n_resamples: Their number C.
-    """
-
-    weight: NDArray[np.number]
-    labels: tuple[FixedLabels | DrawnLabels, ...]
-    n_resamples: int
-
-    @classmethod
-    def from_rows(cls, weight: NDArray[np.number], labels: NDArray[np.bool_]) -> Draw:
-        """Build from one row per resample: weights and hard labels, shape (C, n), or (1, n) where all share them."""
-        count = max(len(weight), len(labels))
-        positive = np.broadcast_to(labels, (count, labels.shape[1])).T.astype(np.uint8)
-        drawn = DrawnLabels(np.ascontiguousarray(positive), np.ones(1))
-        return cls(np.ascontiguousarray(weight.T), (drawn,), count)
-
-    def columns(self, start: int, stop: int) -> Draw:
-        """Return the resamples from `start` to before `stop`."""
-        stop = min(stop, self.n_resamples)
-        weight = self.weight if self.weight.shape[1] == 1 else self.weight[:, start:stop]
-        return Draw(weight, tuple(labels.columns(start, stop) for labels in self.labels), stop - start)
-
-    def rows(self, which: int) -> tuple[FloatArray, FloatArray]:
-        """Return the labels of one kind and the weights with one row per resample, both of shape (C, n)."""
-        n_items = len(self.weight)
-        labels = self.labels[which].take(np.arange(n_items))
-        shape = (self.n_resamples, n_items)
-        return np.broadcast_to(labels.T, shape), np.broadcast_to(self.weight.T, shape).astype(np.float64)
+UNIFORMS_KEPT = 1 << 21
 
 
 class Plan(Protocol):
@@ -217,8 +145,8 @@ class VotePlan:
         for start in range(0, count, step):
             some = rows[start : start + step]
             uniform = rng.random(some.shape)
-            for at_most in self._cumulative[0]:
-                some += uniform >= at_most[self._cumulative[1]]
+            for at_most in self._at_most():
+                some += uniform >= at_most
         return self._draw_of(np.ascontiguousarray(rows.T))
 
     def enumerate(self) -> tuple[Draw, FloatArray]:
@@ -246,6 +174,19 @@ class VotePlan:
         tabulated = bdtr(np.minimum(votes, n_votes), n_votes, n_positive / n_votes)
         return np.where(votes < n_votes, tabulated, 1.0), kind
 
+    def _at_most(self) -> Iterator[FloatArray]:
+        """Yield P(at most v positive votes) of every item, for v = 0, 1, ...; kept where there is room for all."""
+        table, kind = self._cumulative
+        if len(table) * len(kind) <= UNIFORMS_KEPT:
+            yield from self._expanded
+        else:
+            yield from (row[kind] for row in table)
+
+    @cached_property
+    def _expanded(self) -> FloatArray:
+        table, kind = self._cumulative
+        return table[:, kind]
+
     @property
     def _contested(self) -> NDArray[np.bool_]:
         return (self.n_positive > 0) & (self.n_positive < self.n_votes)
@@ -256,7 +197,8 @@ class VotePlan:
 
     def _labels(self, counts: Counts, rule: VoteRule) -> DrawnLabels:
         if rule == "share":
-            return DrawnLabels(counts, self.n_votes.astype(np.float64))
+            are_equal = self.n_votes.min(initial=1) == self.n_votes.max(initial=1)
+            return DrawnLabels(counts, (self.n_votes[:1] if are_equal else self.n_votes).astype(np.float64))
         # 2 c > n exactly when c > n // 2, and 2 c >= n exactly when c > (n - 1) // 2.
         most_negative = (self.n_votes if rule == ">" else self.n_votes - 1) // 2
         hard = counts > most_negative[:, None].astype(counts.dtype)

@@ -12,33 +12,53 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import xlog1py, xlogy
 
-from softgold.metrics.bootstrap.plans import Draw
+from softgold.metrics.bootstrap.draws import Draw
 from softgold.metrics.reliability import N_BINS, width_bins
 from softgold.metrics.sweep import ratio
-
-__all__ = ["Predictions", "ScoreSums", "predictions", "score_sums"]
 
 FloatArray = NDArray[np.float64]
 
 ITEMS_AT_ONCE = 2048
-# A class has left a resample when nothing but rounding is left of it.
+# A class of less weight is absent from a resample: only rounding is left.
 NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted probabilities q of one model, prepared for sums.
+class Bins:
+    """Which of some items are in which bin, for K models: a sparse matrix of shape (K * N_BINS, items) without values.
 
     Attributes:
-        predicted: The probabilities, shape (n,).
-        losses: Losses of each item if it is positive and if it is negative, shape (2, 3, n): squared, logarithmic where
-            finite, and 1 where the logarithmic loss is infinite.
-        bins: For each chunk of items, the matrix that adds them up to bins of equal width.
+        items: Columns of the matrix, row by row.
+        ends: Where each row begins, and the end of the last.
+        order: Where the values of an array of shape (K, items) stand in the matrix.
+    """
+
+    items: NDArray[np.intp]
+    ends: NDArray[np.intp]
+    order: NDArray[np.intp]
+
+    def add_up(self, by_item: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the sum in each bin of values (K, items) times weights (items, C), shape (K, N_BINS, C)."""
+        values = by_item.ravel()[self.order]
+        shape = (len(self.ends) - 1, len(weights))
+        sums = csr_array((values, self.items, self.ends), shape=shape) @ weights
+        return np.asarray(sums).reshape(len(by_item), N_BINS, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predicted probabilities q of K models, prepared for sums.
+
+    Attributes:
+        predicted: The probabilities, shape (K, n).
+        losses: Losses of each item if it is positive and if it is negative, shape (K, 2, 3, n): squared, logarithmic
+            where finite, and 1 where the logarithmic loss is infinite.
+        bins: Bins of equal width, for each chunk of items.
     """
 
     predicted: FloatArray
     losses: FloatArray
-    bins: tuple[csr_array, ...]
+    bins: tuple[Bins, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,33 +101,38 @@ class ScoreSums:
 
 
 def predictions(predicted: FloatArray) -> Predictions:
-    """Prepare the probabilities of one model."""
+    """Prepare the probabilities of K models, shape (K, n)."""
     positive = _losses((1 - predicted) ** 2, np.negative(xlogy(1.0, predicted)))
     negative = _losses(predicted**2, np.negative(xlog1py(1.0, -predicted)))
     bins = width_bins(predicted, N_BINS)
+    starts = range(0, predicted.shape[1], ITEMS_AT_ONCE)
     return Predictions(
         predicted,
-        np.stack([positive, negative]),
-        tuple(_bin_matrix(bins[start : start + ITEMS_AT_ONCE]) for start in range(0, len(bins), ITEMS_AT_ONCE)),
+        np.stack([positive, negative], axis=1),
+        tuple(_bins(bins[:, start : start + ITEMS_AT_ONCE]) for start in starts),
     )
 
 
 def _losses(squared: FloatArray, logarithmic: FloatArray) -> FloatArray:
     infinite = np.isinf(logarithmic)
-    return np.stack([squared, np.where(infinite, 0.0, logarithmic), infinite.astype(np.float64)])
+    return np.stack([squared, np.where(infinite, 0.0, logarithmic), infinite.astype(np.float64)], axis=1)
 
 
-def _bin_matrix(bins: NDArray[np.intp]) -> csr_array:
-    return csr_array((np.ones(len(bins)), (bins, np.arange(len(bins)))), shape=(N_BINS, len(bins)))
+def _bins(bins: NDArray[np.intp]) -> Bins:
+    """Sort the items of each model by bin; shape (K, items)."""
+    rows = (bins + N_BINS * np.arange(len(bins))[:, None]).ravel()
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=N_BINS * len(bins))
+    return Bins(order % bins.shape[1], np.append(0, np.cumsum(counts)), order)
 
 
-def score_sums(models: tuple[Predictions, ...], draw: Draw, which: int) -> tuple[ScoreSums, ...]:
+def score_sums(models: Predictions, draw: Draw, which: int) -> tuple[ScoreSums, ...]:
     """Return the sums of every model against one kind of label of the draw."""
-    n_items, count = len(draw.weight), draw.n_resamples
-    losses = np.zeros((len(models), 2, 3, count))
-    excess = np.zeros((len(models), N_BINS, count))
+    n_items, count, n_models = len(draw.weight), draw.n_resamples, len(models.predicted)
+    losses = np.zeros((n_models, 2, 3, count))
+    excess = np.zeros((n_models, N_BINS, count))
     totals = np.zeros((3, count))
-    for chunk, start in enumerate(range(0, n_items, ITEMS_AT_ONCE)):
+    for bins, start in zip(models.bins, range(0, n_items, ITEMS_AT_ONCE), strict=True):
         part = slice(start, min(start + ITEMS_AT_ONCE, n_items))
         weights = draw.weight[part].astype(np.float64)
         labels = draw.labels[which].take(np.arange(part.start, part.stop))
@@ -115,14 +140,29 @@ def score_sums(models: tuple[Predictions, ...], draw: Draw, which: int) -> tuple
         totals[0] += weights.sum(axis=0)
         for side, (values, share) in enumerate(classes):
             totals[1 + side] += (share @ values)[0]
-        for at, model in enumerate(models):
-            for side, (values, share) in enumerate(classes):
-                losses[at, side] += (model.losses[side, :, part] * share) @ values
-            excess[at] += model.bins[chunk] @ (weights * (model.predicted[part, None] - labels))
+        losses += _losses_of(models.losses[..., part], classes)
+        excess += _excess(bins, models.predicted[:, part], weights, labels)
     weight, positive, negative = totals
     return tuple(
-        ScoreSums(weight, positive, negative, losses[at, 0], losses[at, 1], excess[at]) for at in range(len(models))
+        ScoreSums(weight, positive, negative, of_class[0], of_class[1], in_bins)
+        for of_class, in_bins in zip(losses, excess, strict=True)
     )
+
+
+def _losses_of(losses: FloatArray, classes: tuple[tuple[FloatArray, FloatArray], ...]) -> FloatArray:
+    """Return the sums of losses over positives and over negatives, shape (K, 2, 3, C)."""
+    (positives, share), (negatives, other) = classes
+    if positives is not negatives:
+        return np.stack([losses[:, 0] @ positives, losses[:, 1] @ negatives], axis=1)
+    rows = (losses * np.stack([share, other])).reshape(len(losses), 6, -1)
+    return np.asarray(rows @ positives).reshape(len(losses), 2, 3, -1)
+
+
+def _excess(bins: Bins, predicted: FloatArray, weights: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return the sum of prediction minus label in each bin, shape (K, N_BINS, C)."""
+    if labels.shape[1] == 1:
+        return bins.add_up(predicted - labels[:, 0], weights)
+    return bins.add_up(predicted, weights) - bins.add_up(np.ones(predicted.shape), weights * labels)
 
 
 def _by_class(weights: FloatArray, labels: FloatArray) -> tuple[tuple[FloatArray, FloatArray], ...]:

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from softgold.metrics.bootstrap.plans import Draw
+from softgold.metrics.bootstrap.draws import Draw, DrawnLabels, FixedLabels
 from softgold.metrics.sweep import Order, Sweep, positives_in_top, rank, ratio, sweep_of
-
-__all__ = ["RankedItems", "RankingSums", "rank_items", "ranking_sums"]
 
 FloatArray = NDArray[np.float64]
 Items = NDArray[np.intp]
@@ -30,14 +28,25 @@ TRACE = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Items of a slab, and the matrix that adds them up to its groups; without ties, items are the groups in place."""
+    """Items of a slab, those of a group of equal scores next to each other.
+
+    Attributes:
+        items: Positions of the items.
+        ends: First item of each group, and the end of the last; None without ties, when items are the groups in place.
+        rows: Rows of the slab that these groups have; None for all of them.
+    """
 
     items: Items
-    to_groups: csr_array | None
+    ends: Items | None = None
+    rows: Items | None = None
 
-    def add_up(self, values: FloatArray) -> FloatArray:
-        """Return the sum of each group, from one row per item."""
-        return values if self.to_groups is None else np.asarray(self.to_groups @ values)
+    def add_up(self, values: FloatArray, label: FloatArray | None = None) -> FloatArray:
+        """Return the sum over each group of value, or label times value, from one row per item."""
+        if self.ends is None:
+            return values if label is None else values * label[:, None]
+        factor = np.ones(len(self.items)) if label is None else label
+        matrix = csr_array((factor, np.arange(len(factor)), self.ends), shape=(len(self.ends) - 1, len(factor)))
+        return np.asarray(matrix @ values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +115,22 @@ def _slab(order: Order, edges: NDArray[np.intp], steps: int) -> tuple[Piece, ...
     """Lay out the groups that begin at `edges` (the last edge is their end): group s * steps + j in row j, column s."""
     size = SEGMENTS * steps
     first, last = int(edges[0]), int(edges[-1])
+    place = np.arange(size).reshape(SEGMENTS, steps).T.ravel()
     if len(edges) == size + 1 and last - first == size:
-        in_place = order.items[first:last].reshape(SEGMENTS, steps).T
-        return (Piece(np.ascontiguousarray(in_place).ravel(), None),)
-    group = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
-    row = (group % steps) * SEGMENTS + group // steps
+        return (Piece(order.items[first:last][place]),)
+    sizes = np.diff(edges)
+    if last - first <= 2 * size:
+        in_rows = np.append(sizes, np.zeros(size - len(sizes), dtype=np.intp))[place]
+        starts = np.append(edges[:-1], np.full(size - len(sizes), last))[place]
+        ends = np.append(0, np.cumsum(in_rows))
+        return (Piece(order.items[np.arange(ends[-1]) + np.repeat(starts - ends[:-1], in_rows)], ends),)
+    group = np.repeat(np.arange(len(sizes)), sizes)
     pieces = []
-    for start in range(0, len(row), size):
-        rows = row[start : start + size]
-        matrix = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(size, len(rows)))
-        pieces.append(Piece(order.items[first + start : first + start + len(rows)], matrix))
+    for start in range(0, len(group), 2 * size):
+        found, counts = np.unique(group[start : start + 2 * size], return_counts=True)
+        rows = (found % steps) * SEGMENTS + found // steps
+        items = order.items[first + start : first + start + 2 * size]
+        pieces.append(Piece(items, np.append(0, np.cumsum(counts)), rows))
     return tuple(pieces)
 
 
@@ -128,59 +143,147 @@ def ranking_sums(ranked: RankedItems, draw: Draw, which: tuple[int, ...], longes
         which: Which of the draw's kinds of label.
         longest: Length of the longest list for precision and recall at k; 0 without lists.
     """
-    weight_before = np.full(draw.weight.shape[1], TRACE)
-    before = np.zeros((len(which), draw.n_resamples))
-    behind, precision = np.zeros_like(before), np.zeros_like(before)
+    labels = [draw.labels[at] for at in which]
+    totals = _Totals.start(draw, len(which), (ranked.steps, SEGMENTS))
     for pieces in ranked.slabs:
-        weight, positives = _load(pieces, draw, which, ranked.steps)
-        weight_sums = _running(weight, weight_before)
-        weight_before = weight_sums[-1, -1]
-        weight /= 2
-        middle = np.broadcast_to(np.subtract(weight_sums, weight, out=weight), (*weight.shape[:2], draw.n_resamples))
-        for at, gain in enumerate(positives):
-            gain_sums = _running(gain, before[at])
-            before[at] = gain_sums[-1, -1]
-            gain_sums /= weight_sums
-            precision[at] += _total_product(gain, gain_sums)
-            behind[at] += _total_product(gain, middle)
-    total = np.broadcast_to(weight_before, (draw.n_resamples,))
+        if pieces[0].ends is not None or any(isinstance(label, DrawnLabels) for label in labels):
+            totals.add(*_load(pieces, draw, labels, ranked.steps * SEGMENTS))
+        else:
+            items = pieces[0].items
+            values = np.stack([label.values[items] for label in labels if isinstance(label, FixedLabels)])
+            totals.add_fixed(draw.weight.take(items, axis=0), values)
+    weight = np.broadcast_to(totals.weight, (draw.n_resamples,))
     tops = _tops(ranked.order, draw, which, longest)
-    return tuple(RankingSums(total, *sums) for sums in zip(before, behind, precision, tops, strict=True))
+    sums = zip(totals.positive, totals.behind, totals.precision, tops, strict=True)
+    return tuple(RankingSums(weight, *of_labels) for of_labels in sums)
+
+
+@dataclass(eq=False)
+class _Totals:
+    """Sums down the ranking so far, for L kinds of label, and room for those of a slab.
+
+    Attributes:
+        weight: Weight, shape (C,), or (1,) if all resamples share it.
+        positive: Weight of positives, shape (L, C).
+        behind: See `RankingSums`, shape (L, C).
+        precision: See `RankingSums`, shape (L, C).
+        room: Four arrays that every slab uses again, since they stay in the cache; shape (4, steps, segments, C).
+    """
+
+    weight: FloatArray
+    positive: FloatArray
+    behind: FloatArray
+    precision: FloatArray
+    room: FloatArray
+
+    @classmethod
+    def start(cls, draw: Draw, n_labels: int, shape: tuple[int, int]) -> _Totals:
+        nothing = np.zeros((3, n_labels, draw.n_resamples))
+        room = np.empty((4, *shape, draw.n_resamples))
+        weight = np.full(draw.weight.shape[1], TRACE)
+        return cls(weight, nothing[0], nothing[1], nothing[2], room)
+
+    def add_fixed(self, copies: NDArray[np.number], labels: FloatArray) -> None:
+        """Add a slab without ties whose labels no resample changes: sums of positives are then matrix products.
+
+        Args:
+            copies: Weight of the items, shape (steps * segments, C).
+            labels: Their labels, shape (L, steps * segments).
+        """
+        shape = self.room.shape[1:]
+        weight, sums, other, positives = (part.reshape(copies.shape) for part in self.room)
+        np.copyto(weight, copies)
+        self.weight = _running(weight.reshape(shape), self.weight, out=sums.reshape(shape))
+        # Weight times the weight scored above, ties with itself counting half.
+        np.multiply(weight, -0.5, out=other)
+        other += sums
+        other *= weight
+        self.behind += labels @ other
+        share = np.divide(weight, sums, out=other)
+        for at, label in enumerate(labels):
+            np.multiply(weight, label[:, None], out=positives)
+            rows = positives.reshape(shape)
+            self.positive[at] = _running(rows, self.positive[at], out=rows)
+            positives *= share
+            self.precision[at] += label @ positives
+
+    def add(self, weight: FloatArray, positives: list[FloatArray]) -> None:
+        """Add a slab.
+
+        Args:
+            weight: Weight of each group, shape (steps * segments, 1 or C).
+            positives: For each kind of label, the weight of positives in each group, shape (steps * segments, C).
+        """
+        shape = (*self.room.shape[1:3], -1)
+        sums, middle = (
+            self.room[:2].reshape(2, -1, self.room.shape[3]) if len(self.weight) > 1 else np.empty((2, *weight.shape))
+        )
+        self.weight = _running(weight.reshape(shape), self.weight, out=sums.reshape(shape))
+        np.multiply(weight, -0.5, out=middle)
+        middle += sums
+        inverse = np.divide(1.0, sums, out=sums)
+        gain_sums = self.room[2].reshape(positives[0].shape)
+        for at, gain in enumerate(positives):
+            self.positive[at] = _running(gain.reshape(shape), self.positive[at], out=gain_sums.reshape(shape))
+            self.behind[at] += _total_product(gain, middle)
+            gain_sums *= gain
+            self.precision[at] += _total_product(gain_sums, inverse)
 
 
 def _load(
-    pieces: tuple[Piece, ...], draw: Draw, which: tuple[int, ...], steps: int
+    pieces: tuple[Piece, ...], draw: Draw, kinds: list[FixedLabels | DrawnLabels], n_rows: int
 ) -> tuple[FloatArray, list[FloatArray]]:
-    """Return weight and weighted positives of the groups of a slab, shape (steps, SEGMENTS, 1 or C)."""
-    weights, positives = [], []
+    """Return weight and weighted positives of the groups of a slab, shape (steps * SEGMENTS, 1 or C)."""
+    if pieces[0].rows is None:
+        return _load_piece(pieces[0], draw, kinds)
+    widths = (draw.weight.shape[1], *[draw.n_resamples] * len(kinds))
+    weight, *positives = (np.zeros((n_rows, width)) for width in widths)
     for piece in pieces:
-        weight = draw.weight.take(piece.items, axis=0).astype(np.float64)
-        labels = [draw.labels[at].take(piece.items) for at in which]
-        # Where only votes are redrawn, every weight is 1.
-        gains = labels if weight.shape[1] == 1 and (weight == 1).all() else [weight * label for label in labels]
-        weights.append(piece.add_up(weight))
-        positives.append([piece.add_up(gain) for gain in gains])
-    shape = (steps, SEGMENTS, -1)
-    summed = [sum(parts[1:], start=parts[0]) for parts in zip(*positives, strict=True)]
-    return sum(weights[1:], start=weights[0]).reshape(shape), [gain.reshape(shape) for gain in summed]
+        group_weight, gains = _load_piece(piece, draw, kinds)
+        weight[piece.rows] += group_weight
+        for positive, gain in zip(positives, gains, strict=True):
+            positive[piece.rows] += gain
+    return weight, positives
 
 
-def _running(values: FloatArray, before: FloatArray) -> FloatArray:
-    """Running sums down a slab that begins at `before`; shape (steps, SEGMENTS, C), as the values."""
-    totals = values.sum(axis=0)
-    sums = np.empty_like(values)
-    np.cumsum(totals[:-1], axis=0, out=sums[0, 1:])
-    sums[0, 0] = 0.0
-    sums[0] += before
-    sums[0] += values[0]
+def _load_piece(
+    piece: Piece, draw: Draw, kinds: list[FixedLabels | DrawnLabels]
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Return weight and weighted positives of the groups of a piece."""
+    copies = draw.weight.take(piece.items, axis=0).astype(np.float64)
+    # Where only votes are redrawn, every weight is 1.
+    is_one = copies.shape[1] == 1 and bool((copies == 1).all())
+    gains = []
+    for kind in kinds:
+        label = kind.take(piece.items)
+        if isinstance(kind, FixedLabels):
+            gains.append(piece.add_up(copies, label[:, 0]))
+        else:
+            gains.append(piece.add_up(label if is_one else copies * label))
+    return piece.add_up(copies), gains
+
+
+def _running(values: FloatArray, before: FloatArray, *, out: FloatArray) -> FloatArray:
+    """Write the running sums down a slab that begins at `before` to `out`, which may be `values`; return the last.
+
+    Both have the shape (steps, SEGMENTS, C).
+    """
+    first = np.zeros(values.shape[1:])
+    np.cumsum(values.sum(axis=0)[:-1], axis=0, out=first[1:])
+    first += before
+    np.add(first, values[0], out=out[0])
     for step in range(1, len(values)):
-        np.add(sums[step - 1], values[step], out=sums[step])
-    return sums
+        np.add(out[step - 1], values[step], out=out[step])
+    return np.array(out[-1, -1])
 
 
 def _total_product(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Sum of products over a slab, resample by resample; einsum keeps the long axis inside and forms no product."""
-    return np.asarray(np.einsum("jsc,jsc->sc", a, b).sum(axis=0))
+    """Sum of products over the rows, resample by resample; `b` may have one column for all resamples."""
+    if b.shape[1] < a.shape[1]:
+        return np.asarray(b[:, 0] @ a)
+    # einsum keeps the long axis inside and forms no product.
+    parts = (SEGMENTS, -1, a.shape[1])
+    return np.asarray(np.einsum("jsc,jsc->sc", a.reshape(parts), b.reshape(parts)).sum(axis=0))
 
 
 def _tops(order: Order, draw: Draw, which: tuple[int, ...], longest: int) -> list[Sweep]:

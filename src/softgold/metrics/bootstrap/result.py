@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from softgold.errors import UsageError
 from softgold.metrics.intervals import percentile_interval
 
-__all__ = ["BootstrapResult", "PairedComparison", "summarise"]
-
 FloatArray = NDArray[np.float64]
 
 # Values closer than this are the same value computed in another order.
@@ -20,10 +18,10 @@ TIE_TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """How one model stands against another on the same resamples.
+    """Comparison of two models on the same resamples.
 
     Attributes:
-        difference: First less second, on the data as they are.
+        difference: First minus second, on the data as they are.
         low, high: Percentile interval of the difference.
         p_better, p_tie: Share of the resamples in which the first is above the second, and in which they are equal.
         defined: Share of the resamples in which both are defined; the others are left out.

@@ -11,8 +11,6 @@ import numpy as np
 
 from softgold.models.base import FloatArray
 
-__all__ = ["History"]
-
 LENGTH = 6
 RIDGE = 1e-10
 LARGEST_GROWTH = 10.0
@@ -42,7 +40,7 @@ class History:
         return target
 
     def has_worsened(self, weight: FloatArray) -> bool:
-        """Whether the last move is much longer than the one before: the jump between them led astray."""
+        """Whether the last move is much longer than the one before: the jump between them was wrong."""
         if len(self) < 2:
             return False
         before, last = np.linalg.norm(self.moves[-2:] * weight, axis=1)

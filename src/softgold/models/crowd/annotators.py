@@ -19,8 +19,6 @@ from softgold.models.base import FloatArray
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.states import States, normal_nodes
 
-__all__ = ["Response", "Skills", "VoteSums", "annotator_bound", "newton_step", "respond", "update_skills"]
-
 NODES, WEIGHTS = normal_nodes(7)
 MIDDLE = len(NODES) // 2
 BLOCK_CELLS = 2**13  # cells per block of rows: the working arrays of a block stay in a core's cache
@@ -55,7 +53,7 @@ class Skills(Rows):
         return self.cov[:, [0, 2]]
 
     def reversed(self, rows: NDArray[np.bool_]) -> Skills:
-        """Return the factors with the ability of some annotators turned round, their lean kept."""
+        """Return the factors with the ability of some annotators reversed, their lean kept."""
         sign = np.where(rows, -1.0, 1.0)[:, None]
         return Skills(self.mean * np.hstack([sign, np.ones_like(sign)]), self.cov * np.hstack([sign**2, sign, sign**2]))
 
@@ -83,7 +81,7 @@ class Response(Rows):
 
 @dataclass(frozen=True, eq=False)
 class VoteSums(Rows):
-    """What annotators see of the items.
+    """Sums over the items that annotators depend on.
 
     Attributes:
         mass: Sum of q(state) over all votes of an annotator, shape (A, K).

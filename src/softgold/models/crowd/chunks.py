@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,6 @@ from scipy import sparse
 
 from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
-
-__all__ = ["CHUNK_VOTES", "VoteChunk", "vote_chunks"]
 
 CHUNK_VOTES = 2**14
 
@@ -75,22 +73,82 @@ def vote_chunks(
     pairs = votes.votes.astype(np.int64) * votes.n_annotators + votes.annotator_codes
     order = np.argsort(votes.item_codes * np.int64(2 * votes.n_annotators) + pairs, kind="stable")
     pairs = pairs[order]
-    weights = np.ones(votes.n_votes) if votes.weights is None else votes.weights[order]
+    weights = None if votes.weights is None else votes.weights[order]
     starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
-    cuts = np.unique(np.searchsorted(starts, np.arange(0, votes.n_votes, size)))
-    cuts = cuts[cuts < votes.n_items]  # the last item may be larger than a chunk
+    cuts = chunk_cuts(starts, size)
 
     def chunk(first: int, last: int) -> VoteChunk:
-        rows = slice(starts[first], starts[last])
-        columns, places = np.unique(pairs[rows], return_inverse=True)
-        indptr = (starts[first : last + 1] - starts[first]).astype(np.int32)
-        shape = (last - first, len(columns))
-        by_item = sparse.csr_array((weights[rows], places.astype(np.int32), indptr), shape=shape)
-        n_no = int(np.searchsorted(columns, votes.n_annotators))
-        who, of = columns % votes.n_annotators, items[first:last]
-        # The votes between two kinds are shared among the items of the one and the annotators of the other.
-        by_column = sparse.diags_array(1 / annotators[who]) @ by_item.T.tocsr() @ sparse.diags_array(of)
-        return VoteChunk(int(first), who, n_no, by_item, sparse.csr_array(by_column), of)
+        rows, of = slice(starts[first], starts[last]), items[first:last]
+        some = None if weights is None else weights[rows]
+        return build_chunk(first, starts[first : last + 1] - starts[first], pairs[rows], some, of, annotators)
 
-    ends: Iterable[int] = [*cuts[1:], votes.n_items]
-    return tuple(chunk(first, last) for first, last in zip(cuts, ends, strict=True))
+    return tuple(chunk(first, last) for first, last in pairwise(cuts.tolist()))
+
+
+def chunk_cuts(starts: NDArray[np.int64], size: int = CHUNK_VOTES) -> NDArray[np.int64]:
+    """Return the first item of each chunk, and the number of items: shape (chunks + 1,).
+
+    Args:
+        starts: Position of each item's first vote, and the number of votes: shape (I + 1,).
+        size: Votes per chunk.
+
+    >>> chunk_cuts(np.array([0, 2, 4, 6, 7]), size=3).tolist()
+    [0, 2, 3, 4]
+    """
+    n_items = len(starts) - 1
+    cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1], size)))
+    return np.append(cuts[cuts < n_items], n_items)  # the last item may be larger than a chunk
+
+
+def build_chunk(
+    first_item: int,
+    starts: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    weights: FloatArray | None,
+    item_weight: FloatArray,
+    annotator_weight: FloatArray,
+) -> VoteChunk:
+    """Return a chunk of n items.
+
+    Args:
+        first_item: Number of the first item.
+        starts: Where the votes of each item start, and the number of votes, shape (n + 1,).
+        pairs: vote * A + annotator of each vote, ascending within an item, shape (v,).
+        weights: Weight of each vote, shape (v,); None where all are 1.
+        item_weight: How many items each item stands for, shape (n,).
+        annotator_weight: How many annotators each annotator stands for, shape (A,).
+    """
+    columns, places = np.unique(pairs, return_inverse=True)
+    return finish_chunk(first_item, starts, columns, places, weights, item_weight, annotator_weight)
+
+
+def finish_chunk(
+    first_item: int,
+    starts: NDArray[np.integer],
+    columns: NDArray[np.int64],
+    places: NDArray[np.integer],
+    weights: FloatArray | None,
+    item_weight: FloatArray,
+    annotator_weight: FloatArray,
+) -> VoteChunk:
+    """Return the chunk whose votes are known by columns: arguments as in `build_chunk`, columns as in `VoteChunk`.
+
+    Args:
+        first_item: See `build_chunk`.
+        starts: See `build_chunk`.
+        columns: vote * A + annotator of each column, ascending, shape (C,).
+        places: Column of each vote, shape (v,).
+        weights: See `build_chunk`.
+        item_weight: See `build_chunk`.
+        annotator_weight: See `build_chunk`.
+    """
+    count, shape = len(annotator_weight), (len(starts) - 1, len(columns))
+    data = np.ones(len(places)) if weights is None else weights
+    by_item = sparse.csr_array((data, places.astype(np.int32), starts.astype(np.int32)), shape=shape)
+    who = columns % count
+    # The votes between two kinds are shared among the items of the one and the annotators of the other.
+    by_column = by_item.T.tocsr()
+    share = np.repeat(1 / annotator_weight[who], np.diff(by_column.indptr))
+    by_column.data = share * by_column.data * item_weight[by_column.indices]
+    n_no = int(np.searchsorted(columns, count))
+    return VoteChunk(int(first_item), who, n_no, by_item, by_column, item_weight)

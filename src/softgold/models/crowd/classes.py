@@ -1,4 +1,4 @@
-"""Items and annotators that the votes cannot tell apart, taken together.
+"""Items and annotators that the votes cannot tell apart are merged.
 
 Items with the same votes by the same annotators, or by annotators who are themselves alike, have the same posterior
 in every sweep, and so do annotators with the same votes on items that are alike. One of each kind is fitted and
@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from softgold.models.base import FloatArray
 from softgold.tables.votes import VoteTable
 
-__all__ = ["VoteClasses", "oriented", "refine", "vote_classes"]
-
 Colours = NDArray[np.uint64]
 
 MOST_ROUNDS = 12
@@ -28,7 +26,7 @@ WORTHWHILE = 0.8  # share of the items and annotators above which the kinds are 
 
 @dataclass(frozen=True, eq=False)
 class VoteClasses:
-    """A smaller table that stands for all votes.
+    """A smaller table, equivalent to all votes.
 
     Attributes:
         votes: The votes of one item and one annotator of each kind.
@@ -95,9 +93,9 @@ def oriented(votes: VoteTable) -> VoteTable:
 
 def refine(votes: VoteTable) -> tuple[Colours, Colours]:
     """Return the colours of items and annotators when no colour splits any more."""
-    sign = _mixed(votes.votes.astype(np.uint64) + np.uint64(1))
+    sign = mixed(votes.votes.astype(np.uint64) + np.uint64(1))
     if votes.weights is not None:
-        sign = _mixed(sign ^ votes.weights.view(np.uint64))
+        sign = mixed(sign ^ votes.weights.view(np.uint64))
     sides = [(votes.item_codes, votes.n_items), (votes.annotator_codes, votes.n_annotators)]
     orders = [np.argsort(codes, kind="stable") for codes, _ in sides]
     starts = [np.searchsorted(side[0][order], np.arange(side[1])) for side, order in zip(sides, orders, strict=True)]
@@ -105,17 +103,17 @@ def refine(votes: VoteTable) -> tuple[Colours, Colours]:
     count = (1, 1)
     for _ in range(MOST_ROUNDS):
         for here, there in ((1, 0), (0, 1)):
-            seen = _mixed(colours[there][sides[there][0]] ^ sign)[orders[here]]
-            colours[here] = _mixed(colours[here] + _mixed(np.add.reduceat(seen, starts[here])))
+            seen = mixed(colours[there][sides[there][0]] ^ sign)[orders[here]]
+            colours[here] = mixed(colours[here] + mixed(np.add.reduceat(seen, starts[here])))
         now = len(np.unique(colours[0])), len(np.unique(colours[1]))
         if now in {count, (votes.n_items, votes.n_annotators)}:
             return colours[0], colours[1]
         count = now
-    # Not settled: what differs still has not been found to be alike.
+    # Not settled: what still differs is not merged.
     return np.arange(votes.n_items, dtype=np.uint64), np.arange(votes.n_annotators, dtype=np.uint64)
 
 
-def _mixed(values: Colours) -> Colours:
+def mixed(values: Colours) -> Colours:
     """Return well-mixed 64-bit numbers (the finaliser of SplitMix64), so that sums of them tell multisets apart."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -7,33 +7,41 @@ returned, then the hyper-parameters. Plain sweeps converge slowly, so they are a
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field, fields, replace
-from typing import TypeVar
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
-from softgold.models.crowd.annotators import Response, Skills, VoteSums, annotator_bound, respond, update_skills
-from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.items import item_step
+from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
+from softgold.models.crowd.drivers import Driver, Tables
 from softgold.models.crowd.packing import Packed
-from softgold.models.crowd.population import ItemTotals, Population
+from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
-from softgold.models.crowd.states import Lattice, States
-from softgold.models.crowd.threads import THREADS, worker_pool
-
-__all__ = ["MAX_SWEEPS", "CoordinateState", "Problem", "in_order", "learn_population", "run", "start_state", "sweep"]
-
-Result = TypeVar("Result")
+from softgold.models.crowd.states import Lattice
+from softgold.models.crowd.threads import worker_pool
 
 P_TOLERANCE = 1e-4
 BOUND_TOLERANCE = 1e-6
 MAX_SWEEPS = 500
 FIRST_SWEEPS = 2  # plain ones: the start is a point, and says nothing about where the sweeps lead
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What the p of a sweep follow from: p itself stays with the chunks, and can be computed again.
+
+    Attributes:
+        sweep: Number of the sweep; 0 before the first.
+        skills: Annotator factors that it began with.
+        population: Hyper-parameters that it began with.
+    """
+
+    sweep: int
+    skills: Skills
+    population: Population
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +52,7 @@ class CoordinateState(Packed):
         sweep: Sweeps done.
         skills: Annotator factors.
         population: Hyper-parameters.
-        positive: p of each item after the last sweep, shape (I,).
+        basis: What the p that the next change is measured from were computed with.
         elbo: Evidence lower bound of each sweep but the first, which starts at a point.
         change: Largest change of p in the last sweep.
         rejections: Jumps taken back so far.
@@ -55,12 +63,17 @@ class CoordinateState(Packed):
     sweep: int
     skills: Skills
     population: Population
-    positive: FloatArray
+    basis: Basis
     elbo: tuple[float, ...] = ()
     change: float = math.inf
     rejections: int = 0
     plain: int = 0
     history: History = field(default_factory=History)
+
+    @classmethod
+    def start(cls, skills: Skills, population: Population) -> CoordinateState:
+        """Return the state before the first sweep."""
+        return cls(0, skills, population, Basis(0, skills, population))
 
     @property
     def settled(self) -> bool:
@@ -70,75 +83,53 @@ class CoordinateState(Packed):
         return abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
 
 
-def start_state(n_items: int, n_annotators: int, prior: CrowdPrior) -> CoordinateState:
+def start_state(n_annotators: int, prior: CrowdPrior) -> CoordinateState:
     """Return the consensus start: every annotator equally able, so that all votes weigh the same."""
     population = prior.start()
     cov = [1e-6, 0.0, 1e-6 if population.has_lean else 1.0]
     skills = Skills(np.tile([prior.starting_ability, 0.0], (n_annotators, 1)), np.tile(cov, (n_annotators, 1)))
-    return CoordinateState(0, skills, population, np.full(n_items, 0.5))
-
-
-def in_order(
-    work: Callable[[VoteChunk], Result], chunks: Iterable[VoteChunk], pool: ThreadPoolExecutor
-) -> Iterator[tuple[VoteChunk, Result]]:
-    """Work on some chunks at a time; yield in chunk order, for reproducible sums."""
-    pending: deque[tuple[VoteChunk, Future[Result]]] = deque()
-    for chunk in chunks:
-        pending.append((chunk, pool.submit(work, chunk)))
-        if len(pending) > 2 * THREADS:
-            first, future = pending.popleft()
-            yield first, future.result()
-    while pending:
-        first, future = pending.popleft()
-        yield first, future.result()
+    return CoordinateState.start(skills, population)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is fitted: the votes in chunks, the prior, and how many items and annotators each one stands for."""
+    """What is fitted: the votes, wherever their chunks live, and the prior."""
 
-    chunks: Iterable[VoteChunk]
+    driver: Driver
     prior: CrowdPrior
     lattice: Lattice
-    item_weight: FloatArray
-    annotator_weight: FloatArray
 
+    def tables(self, skills: Skills, population: Population, pool: ThreadPoolExecutor) -> Tables:
+        """Return what a sweep tells every chunk."""
+        states = self.prior.states(population, self.lattice)
+        return Tables(skills, respond(skills, states, pool), states, self.prior.prevalence)
 
-@dataclass(frozen=True, eq=False)
-class Swept:
-    """What the items say to annotators and hyper-parameters, and the tables that they were updated with."""
-
-    positive: FloatArray
-    sums: VoteSums
-    totals: ItemTotals
-    states: States
-    response: Response
-
-
-def sweep_items(problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor) -> Swept:
-    """Update all items, given annotators and hyper-parameters, and add up what the chunks return."""
-    prior = problem.prior
-    states = prior.states(population, problem.lattice)
-    response = respond(skills, states, pool)
-    positive, totals = np.empty_like(problem.item_weight), np.zeros(len(fields(ItemTotals)))
-    mass, yes = np.zeros_like(response.sigmoid), np.zeros_like(skills.mean)
-    results = in_order(lambda chunk: item_step(chunk, skills, response, states, prior.prevalence), problem.chunks, pool)
-    for chunk, result in results:
-        positive[chunk.rows] = result.positive
-        # An annotator has at most one column of no votes and one of yes votes in a chunk.
-        for side in (chunk.no, chunk.yes):
-            mass[chunk.annotators[side]] += result.mass[side]
-        yes[chunk.annotators[chunk.yes]] += result.mass[chunk.yes] @ states.features
-        totals += astuple(result.totals)
-    return Swept(positive, VoteSums(mass, yes), ItemTotals(*totals.tolist()), states, response)
+    def positive(self, state: CoordinateState) -> FloatArray:
+        """Return p of the kinds of items as the state has them, shape (n_items,)."""
+        return self.driver.positive(state.basis.sweep)
 
 
 def learn_population(
-    problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor
-) -> tuple[Population, FloatArray]:
-    """Return the hyper-parameters that suit given annotators, and p of the items under those in force."""
-    swept = sweep_items(problem, skills, population, pool)
-    return problem.prior.learn(population, skills, problem.annotator_weight, swept.totals), swept.positive
+    problem: Problem, skills: Skills, population: Population, pool: ThreadPoolExecutor, number: int = 0
+) -> tuple[Population, float]:
+    """Return the hyper-parameters that suit given annotators, and how far p is from that of the call before.
+
+    Calls are numbered; the change is infinite where the call before was not of the number before.
+    """
+    driver = problem.driver
+    since = number - 1 if number and driver.holds(number - 1) else None
+    swept = driver.sweep(problem.tables(skills, population, pool), pool, number=number, since=since)
+    return problem.prior.learn(population, skills, driver.annotator_weight, swept.totals), swept.change
+
+
+def recall(state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor) -> int | None:
+    """Return the number of the sweep that p is measured from, having p computed again where it is not at hand."""
+    basis, driver = state.basis, problem.driver
+    if not basis.sweep:
+        return None
+    if not driver.holds(basis.sweep):
+        driver.sweep(problem.tables(basis.skills, basis.population, pool), pool, number=basis.sweep, since=None)
+    return basis.sweep
 
 
 def sweep(
@@ -153,20 +144,22 @@ def sweep(
 
     Without `accelerate` and `learn`, the bound does not fall.
     """
-    skills, population, prior, weight = state.skills, state.population, problem.prior, problem.annotator_weight
-    swept = sweep_items(problem, skills, population, pool)
+    skills, population, prior, weight = state.skills, state.population, problem.prior, problem.driver.annotator_weight
+    number, since = state.sweep + 1, recall(state, problem, pool)
+    tables = problem.tables(skills, population, pool)
+    swept = problem.driver.sweep(tables, pool, number=number, since=since)
     guarded = not accelerate or prior.guarded or len(state.history) == 0
-    found = update_skills(skills, swept.response, swept.sums, swept.states, population, pool, guarded=guarded)
+    found = update_skills(skills, tables.response, swept.sums, tables.states, population, pool, guarded=guarded)
     divergence = float(weight @ annotator_bound(skills, population))
     bound = swept.totals.bound + divergence + prior.log_density(population)
     after = replace(
         state,
-        sweep=state.sweep + 1,
+        sweep=number,
         skills=found,
         population=prior.learn(population, found, weight, swept.totals) if learn else population,
-        positive=swept.positive,
+        basis=Basis(number, skills, population),
         elbo=(*state.elbo, bound) if state.sweep else (),
-        change=float(np.abs(swept.positive - state.positive).max()),
+        change=swept.change,
     )
     jump = accelerate and state.sweep >= FIRST_SWEEPS and not state.plain
     return _accelerated(state, after, problem) if jump else replace(after, plain=max(state.plain - 1, 0))
@@ -176,7 +169,7 @@ def _accelerated(before: CoordinateState, after: CoordinateState, problem: Probl
     """Return `after` moved to where the last sweeps point, or `before` without its jump if that led astray."""
     prior = problem.prior
     history = before.history.then(_vector(before, prior), _vector(after, prior))
-    weight = _weight(after, problem.annotator_weight, len(history.points[-1]))
+    weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
     if len(before.history) and (_fell(before, after, prior) or history.has_worsened(weight)):
         plain = _at_vector(before, before.history.last_target, prior)
         rejections = before.rejections + 1
@@ -230,4 +223,5 @@ def run(
         while state.sweep < max_sweeps and not state.settled:
             state = sweep(state, problem, pool)
             on_sweep(state)
+        recall(state, problem, pool)  # a state that was resumed at its end
     return state

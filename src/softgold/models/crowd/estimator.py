@@ -1,4 +1,4 @@
-"""The models with the habits of scikit-learn and crowd-kit: parameters in the constructor, results with a final `_`."""
+"""The models in the style of scikit-learn and crowd-kit: parameters in the constructor, results with a final `_`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from softgold.readers import read_votes
 from softgold.readers.columns import ITEM
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
-
-__all__ = ["GLAD", "TwoClass"]
 
 
 # Fields are the arguments of the constructor, which stores them and does no more, as scikit-learn asks.
@@ -84,7 +82,7 @@ class CrowdEstimator(BaseEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TwoClass(CrowdEstimator):
-    """The two-class model: what an item is, apart from what it looks like.
+    """The two-class model: the class of an item is separate from its appearance.
 
     Args:
         engine: "svi" (Pyro) or "coordinate" (deterministic, no torch).

@@ -13,8 +13,6 @@ from softgold.models.crowd.population import ItemTotals
 from softgold.models.crowd.priors import Prevalence
 from softgold.models.crowd.states import States
 
-__all__ = ["ChunkResult", "item_masses", "item_rates", "item_step"]
-
 
 @dataclass(frozen=True, eq=False)
 class ChunkResult:

@@ -8,6 +8,7 @@ the fit, which draws few annotators towards chance, would leave three readers wh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.population import Population
 from softgold.tables.votes import VoteTable
 
-__all__ = ["Images", "mix", "weigh_images"]
+ItemBlocks = Iterable[tuple[NDArray[np.int32], FloatArray]]
 
 NEGLIGIBLE = 0.01  # weight up to which the lesser image is left out
 
@@ -43,18 +44,43 @@ class Images:
         """Return the images with the fitted one taken for granted."""
         return Images(np.ones_like(self.upright), np.ones_like(self.certainty), self.odds)
 
-    def reports(self, votes: VoteTable) -> tuple[ComponentReport, ...]:
+    def reports(self, graph: VoteGraph) -> tuple[ComponentReport, ...]:
         """Return sizes and certainty of each component."""
-        parts = votes.components
         sizes = [
-            np.bincount(parts.items, minlength=parts.count),
-            np.bincount(parts.annotators, minlength=parts.count),
-            np.bincount(parts.annotators, weights=votes.annotator_counts, minlength=parts.count),
+            graph.items,
+            np.bincount(graph.annotators, minlength=graph.count),
+            np.bincount(graph.annotators, weights=graph.annotator_counts, minlength=graph.count),
         ]
         return tuple(
             ComponentReport(int(items), int(annotators), int(count), float(certainty))
             for items, annotators, count, certainty in zip(*sizes, self.certainty, strict=True)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class VoteGraph:
+    """The components of a vote graph, numbered by first item, without its items.
+
+    Attributes:
+        annotators: Component of each annotator, shape (A,).
+        annotator_counts: Votes per annotator, shape (A,).
+        items: Number of items of each component, shape (P,).
+    """
+
+    annotators: NDArray[np.int32]
+    annotator_counts: NDArray[np.int64]
+    items: NDArray[np.int64]
+
+    @staticmethod
+    def of(votes: VoteTable) -> VoteGraph:
+        """Return the components of a table."""
+        parts = votes.components
+        return VoteGraph(parts.annotators, votes.annotator_counts, np.bincount(parts.items, minlength=parts.count))
+
+    @property
+    def count(self) -> int:
+        """Number of components P."""
+        return len(self.items)
 
 
 def weigh_images(
@@ -69,26 +95,48 @@ def weigh_images(
         population: Hyper-parameters in force.
         turns: Whether the prevalence was learned from the abilities, so that it turns over with a component.
     """
-    parts = votes.components
+    blocks = [(votes.components.items, positive)]
+    return weigh_graph(VoteGraph.of(votes), skills, lambda: blocks, population, turns=turns)
+
+
+def weigh_graph(
+    graph: VoteGraph, skills: Skills, blocks: Callable[[], ItemBlocks], population: Population, *, turns: bool = True
+) -> Images:
+    """Do what `weigh_images` does where the items are not all at hand.
+
+    Args:
+        graph: The components.
+        skills: Annotator factors.
+        blocks: Gives component and p of the items, some at a time, in the order of the items.
+        population: Hyper-parameters in force.
+        turns: As in `weigh_images`.
+    """
     mean = skills.mean[:, 0]
     # Helpful on the whole: the population is that of the annotators with every component the right way round.
-    # People count by their votes, so that passers-by with a vote each do not outnumber those who did the work.
-    count = votes.annotator_counts / votes.annotator_counts.mean()
-    sign = np.where(np.bincount(parts.annotators, weights=count * mean, minlength=parts.count) < 0, -1.0, 1.0)
-    helpful = sign[parts.annotators] * mean
+    # Annotators count by their votes, so that many with one vote each do not outweigh the others.
+    count = graph.annotator_counts / graph.annotator_counts.mean()
+    sign = np.where(np.bincount(graph.annotators, weights=count * mean, minlength=graph.count) < 0, -1.0, 1.0)
+    helpful = sign[graph.annotators] * mean
     centre = np.average(helpful, weights=count)
     spread = np.average(skills.cov[:, 0] + (helpful - centre) ** 2, weights=count)
-    weight = np.bincount(parts.annotators, weights=2 * count * mean * centre / spread, minlength=parts.count)
-    share = np.bincount(parts.items, minlength=parts.count) / votes.n_items
-    mirrored = (1 - 2 * share * turns) * population.log_odds
+    evidence = 2 * count * mean * centre / spread
+    weight = np.bincount(graph.annotators, weights=evidence, minlength=graph.count).astype(np.float64)
+    mirrored = (1 - 2 * (graph.items / graph.items.sum()) * turns) * population.log_odds
     if population.log_odds:
-        evidence = logit(np.clip(positive, 1e-12, 1 - 1e-12)) - population.log_odds
-        kept = _log_evidence(evidence, population.log_odds)
-        turned = _log_evidence(-evidence, mirrored[parts.items]) + evidence
-        weight += np.bincount(parts.items, weights=kept - turned, minlength=parts.count)
+        weight += _item_weight(blocks(), population.log_odds, mirrored)
     certainty = expit(np.abs(weight))
     certainty[certainty >= 1 - NEGLIGIBLE] = 1.0
     return Images(weight >= 0, certainty, population.log_odds + mirrored)
+
+
+def _item_weight(blocks: ItemBlocks, log_odds: float, mirrored: FloatArray) -> FloatArray:
+    """Return what the items of each component say for the fitted image, shape (P,)."""
+    weight = np.zeros_like(mirrored)
+    for parts, positive in blocks:
+        evidence = logit(np.clip(positive, 1e-12, 1 - 1e-12)) - log_odds
+        turned = _log_evidence(-evidence, mirrored[parts]) + evidence
+        np.add.at(weight, parts, _log_evidence(evidence, log_odds) - turned)  # one by one: blocks of any size
+    return weight
 
 
 def _log_evidence(evidence: FloatArray, log_odds: FloatArray | float) -> FloatArray:

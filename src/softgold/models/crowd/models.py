@@ -19,31 +19,26 @@ from softgold.models.base import (
     FitState,
     FloatArray,
     Model,
-    Notice,
     OnProgress,
     Posterior,
-    Progress,
 )
 from softgold.models.crowd import coordinate
-from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, respond
+from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
 from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
-from softgold.models.crowd.mirror import Images, weigh_images
-from softgold.models.crowd.notices import data_notices
+from softgold.models.crowd.drivers import ChunkDriver
+from softgold.models.crowd.mirror import Images, VoteGraph, weigh_images
 from softgold.models.crowd.packing import unpack
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
+from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
 from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_items, summarise_published
 from softgold.models.crowd.svi_state import SviState
 from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
-
-__all__ = ["GLAD_MODEL", "TWO_CLASS", "CrowdModel"]
-
-MOST_TURNS = 3
 
 
 class CrowdModel(Model):
@@ -80,7 +75,7 @@ TWO_CLASS = CrowdModel("two-class", TwoClassSettings)
 GLAD_MODEL = CrowdModel("glad", GladSettings)
 
 
-def _check_torch() -> None:
+def check_torch() -> None:
     """Raise before any work where the svi engine cannot be imported."""
     missing = [name for name in ("torch", "pyro") if find_spec(name) is None]
     if missing:
@@ -104,50 +99,39 @@ class _CrowdFit:
 
     def run(self, resume: FitState | None) -> Fit:
         if self.settings.engine == "svi":
-            _check_torch()
+            check_torch()
         if isinstance(self.settings, GladSettings) and self.settings.init == "paper":
             return self._published(resume)
         if isinstance(resume, SviState):
             return self._svi(resume)
-        state, skills = self._sweeps(resume if isinstance(resume, CoordinateState) else None)
+        state, skills, doubt = self._sweeps(resume if isinstance(resume, CoordinateState) else None)
         if self.settings.engine == "svi":
-            return self._svi(SviState(skills, state.population, state.sweep))
-        reason = "the soft labels and the bound have settled" if state.settled else "the cap on sweeps was reached"
-        course = Diagnostics(state.sweep, state.sweep, converged=state.settled, reason=reason, elbo=state.elbo)
-        return self._fit(skills, state.population, course)
+            return self._svi(SviState(skills, state.population, doubt, state.sweep))
+        return self._fit(skills, doubt, state.population, course_of(state))
 
-    def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills]:
-        """Sweep to the end, turning components that come out the wrong way round; return every annotator's factor."""
+    def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills, PrevalenceDoubt]:
+        """Sweep to the end, turning components that come out the wrong way round; return all annotators' factors."""
         kinds = vote_classes(self.engine_votes, colours=self.colours)
         weights = kinds.item_weight, kinds.annotator_weight
-        problem = Problem(vote_chunks(kinds.votes, *weights), self.prior, self.lattice, *weights)
-        cap = coordinate.MAX_SWEEPS
-        if self.settings.engine == "coordinate" and self.settings.max_steps is not None:
-            cap = self.settings.max_steps
+        driver = ChunkDriver(vote_chunks(kinds.votes, *weights), kinds.votes.n_items, kinds.annotator_weight)
+        problem = Problem(driver, self.prior, self.lattice)
 
-        def on_sweep(state: CoordinateState) -> None:
-            bound = state.elbo[-1] if state.elbo else np.nan
-            self.report(Progress("coordinate", state.sweep, cap, bound, lambda: state))
+        def weigh(state: CoordinateState) -> Images:
+            return self._images(
+                state.skills.take(kinds.annotator), problem.positive(state)[kinds.item], state.population
+            )
 
-        state = begin or coordinate.start_state(kinds.votes.n_items, kinds.votes.n_annotators, self.prior)
-        for _ in range(MOST_TURNS):
-            state = coordinate.run(state, problem, max_sweeps=cap, on_sweep=on_sweep)
-            images = self._images(state.skills.take(kinds.annotator), state.positive[kinds.item], state.population)
-            if images.upright.all() or state.sweep >= cap:
-                break
-            turned = np.zeros(kinds.votes.n_annotators, dtype=bool)
-            turned[kinds.annotator[~images.upright[self.votes.components.annotators]]] = True
-            population = replace(state.population, log_odds=self.prior.start().log_odds)
-            skills = state.skills.reversed(turned)
-            state = replace(state, skills=skills, population=population, change=np.inf, history=History())
-        return state, state.skills.take(kinds.annotator)
+        ascent = Ascent(
+            problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, VoteGraph.of(self.votes)
+        )
+        state = ascent.run(begin or coordinate.start_state(kinds.votes.n_annotators, self.prior))
+        doubt = prevalence_doubt(problem, state.skills, state.population)
+        return state, state.skills.take(kinds.annotator), doubt.take(kinds.annotator)
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
         turns = self.prior.prevalence == "able"
         images = weigh_images(self.votes, skills, positive, population, turns=turns)
-        if getattr(self.prior, "ability_mean", 0.0):  # the prior has fixed the sign
-            return images.certain()
-        return images
+        return trusted(images, self.prior)
 
     def _svi(self, state: SviState) -> Fit:
         """Optimise in Pyro, on votes in canonical order, so that random numbers fall on the same annotators and items.
@@ -157,13 +141,12 @@ class _CrowdFit:
         from softgold.models.crowd import svi
 
         kinds = vote_classes(self.engine_votes, merge=False, colours=self.colours)
-        problem = Problem(vote_chunks(kinds.votes), self.prior, self.lattice, kinds.item_weight, kinds.annotator_weight)
+        driver = ChunkDriver(vote_chunks(kinds.votes), kinds.votes.n_items, kinds.annotator_weight)
+        problem = Problem(driver, self.prior, self.lattice)
         state = state if state.elbo else replace(state, start=state.start.take(np.argsort(kinds.annotator)))
         fitted = svi.run_svi(kinds.votes, problem, state, self.settings, self.report)
-        reason = "the smoothed bound has settled" if fitted.converged else "the cap on steps was reached"
-        elbo = fitted.elbo
-        course = Diagnostics(len(elbo), state.sweeps, converged=fitted.converged, reason=reason, elbo=elbo)
-        return self._fit(fitted.skills.take(kinds.annotator), fitted.population, course)
+        skills, course = fitted.skills.take(kinds.annotator), fitted.course(state.sweeps)
+        return self._fit(skills, state.doubt, fitted.population, course)
 
     def _published(self, resume: FitState | None) -> Fit:
         from softgold.models.crowd import published
@@ -180,11 +163,13 @@ class _CrowdFit:
         upright, parts = self._images(fitted.skills, positive, population).upright, self.votes.components
         skills = fitted.skills.reversed(~upright[parts.annotators])
         b_mean = np.where(upright[parts.items], 1.0, -1.0) * fitted.b_mean
-        return self._fit(skills, population, course, (b_mean, fitted.b_sd))
+        doubt = PrevalenceDoubt.none(len(skills.mean))
+        return self._fit(skills, doubt, population, course, (b_mean, fitted.b_sd))
 
     def _fit(
         self,
         skills: Skills,
+        doubt: PrevalenceDoubt,
         population: Population,
         course: Diagnostics,
         difficulty: tuple[FloatArray, FloatArray] | None = None,
@@ -198,20 +183,19 @@ class _CrowdFit:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)
         images = images if difficulty is None else images.certain()  # the published recipe knows one image only
-        posterior, components = self._posterior(skills, population, items, images), images.reports(votes)
-        notices = (*(Notice("reader", note) for note in votes.notes), *data_notices(votes, components))
-        if not course.converged:
-            text = f"not converged: {course.reason} ({course.steps}); raise max_steps (--max-steps)"
-            notices = (*notices, Notice("convergence", text))
-        found: dict[str, Any] = {"learned": population.named(), "components": components, "notices": notices}
-        diagnostics = replace(course, seconds=time.perf_counter() - self.started, **found)
+        people, components = (skills, doubt), images.reports(VoteGraph.of(votes))
+        posterior = self._posterior(people, population, items, images)
+        positives = int(votes.votes.sum()), votes.n_votes
+        diagnostics = concluded(course, population, components, votes.notes, positives, self.started)
         return Fit(self.name, self.settings, votes, posterior, diagnostics)
 
-    def _posterior(self, skills: Skills, population: Population, items: ItemSummary, images: Images) -> CrowdPosterior:
+    def _posterior(
+        self, people: tuple[Skills, PrevalenceDoubt], population: Population, items: ItemSummary, images: Images
+    ) -> CrowdPosterior:
         """Return the posterior, items mixed over both images of their component."""
         votes, parts = self.votes, self.votes.components
         model = (self.name, self.prior, population, self.lattice)
         mixed = items.mixed(images.certainty[parts.items], images.odds[parts.items])
         certainty, odds = images.certainty[parts.annotators], images.odds[parts.annotators]
         counts = (votes.item_counts, votes.item_positives, votes.annotator_counts, agreement_with_others(votes))
-        return CrowdPosterior(votes.item_ids, votes.annotator_ids, *model, skills, mixed, certainty, odds, *counts)
+        return CrowdPosterior(votes.item_ids, votes.annotator_ids, *model, *people, mixed, certainty, odds, *counts)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from softgold.models.base import ComponentReport, Notice
-from softgold.tables.votes import VoteTable
-
-__all__ = ["data_notices"]
 
 
-def data_notices(votes: VoteTable, components: tuple[ComponentReport, ...]) -> tuple[Notice, ...]:
-    """Return what in the votes limits the fit."""
+def data_notices(positives: float, n_votes: float, components: tuple[ComponentReport, ...]) -> tuple[Notice, ...]:
+    """Return the problems of the votes that limit the fit, given the number of positive votes and of all votes."""
     found = []
-    if votes.votes.min() == votes.votes.max():
-        word = "positive" if votes.votes.max() else "negative"
+    if positives in {0, n_votes}:
+        word = "positive" if positives else "negative"
         text = f"every vote is {word}: nothing in the table tells annotators or items apart, and p rests on the prior"
         found.append(Notice("data", text))
     alone = [part for part in components if part.annotators == 1]

@@ -1,4 +1,4 @@
-"""Draws from the posterior by NUTS on the same Pyro program that SVI runs: the yardstick for both engines.
+"""Draws from the posterior by NUTS on the same Pyro program that SVI runs: the reference for both engines.
 
 For tables of some hundred votes: it takes minutes where an engine takes a fraction of a second.
 """
@@ -16,8 +16,6 @@ from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.program import Model, item_batches, model
 from softgold.models.crowd.pyro_scope import pyro_scope
 from softgold.tables.votes import VoteTable
-
-__all__ = ["PosteriorDraws", "draw_posterior"]
 
 
 @dataclass(frozen=True, eq=False)

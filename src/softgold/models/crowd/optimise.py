@@ -17,8 +17,6 @@ from softgold.errors import UsageError
 from softgold.models.base import OnProgress, Progress
 from softgold.models.crowd.svi_state import SviState
 
-__all__ = ["WINDOW", "Optimiser"]
-
 WINDOW = 100
 
 
@@ -30,6 +28,7 @@ class Optimiser:
         guide: Its guide.
         step_size: Gives Adam's step size for a parameter by name.
         burn_in: Steps before those whose parameters are averaged.
+        decay: Factor on the step sizes after each step: smaller steps jitter less around the optimum.
         device: "cpu", "cuda" or "cuda:0".
     """
 
@@ -40,16 +39,21 @@ class Optimiser:
         step_size: Callable[[str], float],
         burn_in: int = 0,
         device: str = "cpu",
+        decay: float = 1.0,
     ) -> None:
         _check_device(device)
         self.guide, self.step_size, self.burn_in, self.device = guide, step_size, burn_in, device
+        self.decay = decay
         self._adam: PyroOptim = ClippedAdam(cast(Any, self._adam_options))
         self._svi = SVI(model, guide, self._adam, Trace_ELBO(max_plate_nesting=1))
         self._sums: dict[str, torch.Tensor] = {}
         self.trace: list[float] = []
 
     def _adam_options(self, parameter: str) -> dict[str, float]:
-        return {"lr": self.step_size(parameter), "clip_norm": float("inf")}
+        size = self.step_size(parameter)
+        for _ in self.trace:  # as Adam does, step by step: a resumed run has the same bits
+            size *= self.decay
+        return {"lr": size, "lrd": self.decay, "clip_norm": float("inf")}
 
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from softgold.models.base import Arrays
 
-__all__ = ["Packed", "pack", "unpack"]
-
 Kind = TypeVar("Kind")
 
 

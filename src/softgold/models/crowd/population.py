@@ -9,8 +9,6 @@ from scipy.special import expit
 
 from softgold.models.base import FloatArray
 
-__all__ = ["ItemTotals", "Population"]
-
 
 @dataclass(frozen=True)
 class Population:

@@ -14,15 +14,14 @@ from softgold.errors import InputError
 from softgold.models.base import Arrays, FloatArray, Posterior
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.population import Population
+from softgold.models.crowd.prevalence import PrevalenceDoubt
 from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
 from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_items
-from softgold.tables.soft_labels import DifficultySummary, SoftLabels
+from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
-__all__ = ["CrowdPosterior"]
-
-PARTS = {"item": ItemSummary, "skill": Skills, "lattice": Lattice}
+PARTS = {"item": ItemSummary, "skill": Skills, "doubt": PrevalenceDoubt, "lattice": Lattice}
 ROWS = ("certainty", "mirror_odds", "item_counts", "item_positives", "annotator_counts", "annotator_agreement")
 MAY_BE_NAN = frozenset({"annotator_agreement"})
 SHARES = frozenset({"item_positive", "item_expected_vote", "certainty"})
@@ -40,6 +39,7 @@ class CrowdPosterior(Posterior):
         population: Hyper-parameters in force.
         lattice: Where the states of an item are.
         skills: Annotator factors, the ability in the model's unit.
+        doubt: How far the prevalence may be off, which intervals of annotators allow for.
         items: What is reported of the items.
         certainty: Probability that each annotator's component is the right way round, shape (A,).
         mirror_odds: See `mirror.Images.odds`; per annotator, shape (A,).
@@ -56,6 +56,7 @@ class CrowdPosterior(Posterior):
     population: Population
     lattice: Lattice
     skills: Skills
+    doubt: PrevalenceDoubt
     items: ItemSummary
     certainty: FloatArray
     mirror_odds: FloatArray
@@ -71,20 +72,7 @@ class CrowdPosterior(Posterior):
 
     def soft_labels(self) -> SoftLabels:
         """Return the soft labels, p = P(z = 1 | votes) computed exactly given the annotators."""
-        return self._labels(self.item_ids, self.items, self.item_counts, self.item_positives)
-
-    def _labels(
-        self, ids: pd.Index[str], items: ItemSummary, counts: NDArray[np.int64], positives: FloatArray
-    ) -> SoftLabels:
-        return SoftLabels(
-            item_ids=ids,
-            p=items.positive,
-            expected_vote=items.expected_vote,
-            n_votes=counts,
-            n_positive=positives,
-            method=self.method,
-            difficulty=DifficultySummary(items.mean, items.sd, items.low, items.high),
-        )
+        return self.items.soft_labels(self.item_ids, self.item_counts, self.item_positives, self.method)
 
     def annotators(self) -> pd.DataFrame:
         """Return one row per annotator: ability, lean, sensitivity and specificity with intervals, votes, agreement."""
@@ -95,14 +83,20 @@ class CrowdPosterior(Posterior):
             columns |= {f"{name}_mean": mean, f"{name}_sd": sd}
             columns |= {f"{name}_lo": mean - REACH * sd, f"{name}_hi": mean + REACH * sd}
         for name, label in (("sensitivity", 1), ("specificity", 0)):
-            rates = class_rates(self.skills, self.states, label)
-            columns |= {name: rates.mean, f"{name}_lo": rates.low, f"{name}_hi": rates.high}
+            columns |= self._rate_columns(name, label)
         columns |= {
             "p_adversarial": self._p_adversarial(),
             "n_votes": self.annotator_counts,
             "agreement": self.annotator_agreement,
         }
         return pd.DataFrame(columns)
+
+    def _rate_columns(self, name: str, label: int) -> dict[str, FloatArray]:
+        """Return P(vote = label | z = label); an interval reaches over all plausible prevalences."""
+        rates = class_rates(self.skills, self.states, label)
+        found = [rates, *(class_rates(end, self.states, label) for end in self.doubt.ends(self.skills))]
+        low = np.min([part.low for part in found], axis=0)
+        return {name: rates.mean, f"{name}_lo": low, f"{name}_hi": np.max([part.high for part in found], axis=0)}
 
     def _p_adversarial(self) -> FloatArray:
         """Return P(ability < 0), over both images where the component is in doubt."""
@@ -133,11 +127,12 @@ class CrowdPosterior(Posterior):
         who = votes.annotator_codes[order]
         certainty[votes.item_codes[order]] = by_annotator[who]
         odds[votes.item_codes[order]] = np.where(seen[who], self.mirror_odds[known[who]], 0.0)
-        return self._labels(votes.item_ids, items.mixed(certainty, odds), votes.item_counts, votes.item_positives)
+        mixed = items.mixed(certainty, odds)
+        return mixed.soft_labels(votes.item_ids, votes.item_counts, votes.item_positives, self.method)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the posterior as arrays of numbers."""
-        parts = zip(PARTS, (self.items, self.skills, self.lattice), strict=True)
+        parts = zip(PARTS, (self.items, self.skills, self.doubt, self.lattice), strict=True)
         arrays = {f"{prefix}_{name}": value for prefix, part in parts for name, value in vars(part).items()}
         population = np.array(list(vars(self.population).values()))
         return arrays | {"population": population} | {name: getattr(self, name) for name in ROWS}
@@ -147,9 +142,13 @@ class CrowdPosterior(Posterior):
         cls, arrays: Arrays, item_ids: pd.Index[str], annotator_ids: pd.Index[str], method: str, prior: CrowdPrior
     ) -> CrowdPosterior:
         """Return the posterior that `to_arrays` gave; a ValueError says what does not fit together."""
-        sizes = {"item": len(item_ids), "lattice": arrays["lattice_b"].size}
+        if not any(name.startswith("doubt_") for name in arrays):  # written before intervals allowed for it
+            arrays = dict(arrays) | {
+                f"doubt_{name}": part for name, part in vars(PrevalenceDoubt.none(len(annotator_ids))).items()
+            }
+        sizes = {"item": len(item_ids), "doubt_reach": 2, "lattice": arrays["lattice_b"].size}
         sizes |= {"lattice_pull": arrays["lattice_pull"].size, "population": len(fields(Population))}
-        columns = {"skill_mean": (2,), "skill_cov": (3,)}
+        columns = {"skill_mean": (2,), "skill_cov": (3,), "doubt_shift": (2,)}
 
         def checked(name: str) -> NDArray[Any]:
             known = (size for prefix, size in reversed(sizes.items()) if name.startswith(prefix))
@@ -163,7 +162,7 @@ class CrowdPosterior(Posterior):
         if (skills.variance < 0).any() or (skills.cov[:, 0] == 0).any():
             raise ValueError("skill_cov has a variance that is not positive")
         population = Population(*checked("population").tolist())
-        fitted = (population, parts["lattice"], skills, parts["item"])
+        fitted = (population, parts["lattice"], skills, parts["doubt"], parts["item"])
         return cls(item_ids, annotator_ids, method, prior, *fitted, *(checked(name) for name in ROWS))
 
 

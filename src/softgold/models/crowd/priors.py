@@ -22,8 +22,6 @@ from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.population import ItemTotals, Population
 from softgold.models.crowd.states import Lattice, States, normal_nodes, sinh_nodes
 
-__all__ = ["CrowdPrior", "GladPrior", "Prevalence", "TwoClassPrior"]
-
 Prevalence = Literal["able", "share", "majority"]
 
 UNIT = math.sqrt(3.0)  # m: what a typical item of a class looks like
@@ -90,7 +88,7 @@ class CrowdPrior(ABC):
 
 @dataclass(frozen=True)
 class TwoClassPrior(CrowdPrior):
-    """z ~ Bernoulli(pi), b | z ~ N(+-m, (0.8 m)^2): what an item is, apart from what it looks like.
+    """z ~ Bernoulli(pi), b | z ~ N(+-m, (0.8 m)^2): the class of an item is separate from its appearance.
 
     Attributes:
         prevalence: How pi is found: "able" (how often those who can tell say yes), "share" (of yes votes),
@@ -257,7 +255,7 @@ class GladPrior(CrowdPrior):
         typical = self.difficulty_scale or TYPICAL_SCALE / self.ability_scale
         finest = min(0.1, 3 / ((abs(self.ability_mean) + self.ability_scale) * typical))
         reach = math.sqrt(2 * (float(item_counts.max()) * math.log(2) + 20))
-        b, width = sinh_nodes(reach, finest=finest, step=0.15)
+        b, width = sinh_nodes(reach, finest=finest, step=0.2)
         return Lattice(b, width, np.zeros(1), np.ones(1))
 
     def states(self, population: Population, lattice: Lattice) -> States:

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyro
 import pyro.distributions as dist
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import embedding_bag, softplus
 
@@ -30,8 +31,6 @@ from softgold.models.crowd.states import States
 from softgold.tables.votes import VoteTable
 
 LOG_TWO_PI = math.log(2 * math.pi)
-
-__all__ = ["ItemBatch", "Model", "guide", "item_batches", "model", "skills_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +54,76 @@ class ItemBatch:
     weights: Tensor | None
 
 
+@dataclass(frozen=True, eq=False)
+class SomeVotes:
+    """The votes on some items, item by item: how many each has, shape (n,), and for each vote annotator, vote, weight.
+
+    Attributes:
+        counts: Shape (n,).
+        annotators: Shape (v,).
+        votes: 0 or 1, shape (v,).
+        weights: Shape (v,), or None where all votes weigh 1.
+    """
+
+    counts: NDArray[np.int64]
+    annotators: NDArray[Any]
+    votes: NDArray[Any]
+    weights: NDArray[np.float64] | None
+
+
+class ItemVotes(Protocol):
+    """Votes from which those on some items can be taken, wherever they are."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        ...
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes."""
+        ...
+
+    def select(self, items: NDArray[np.int64]) -> SomeVotes:
+        """Return the votes on some items, which ascend."""
+        ...
+
+
+class TableVotes:
+    """Votes of a table in memory."""
+
+    def __init__(self, votes: VoteTable) -> None:
+        self.n_items, self.n_votes, self._votes = votes.n_items, votes.n_votes, votes
+        self._order = np.argsort(votes.item_codes, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
+
+    def select(self, items: NDArray[np.int64]) -> SomeVotes:
+        """Return the votes on some items."""
+        counts = self._starts[items + 1] - self._starts[items]
+        offsets = np.cumsum(counts) - counts
+        rows = self._order[np.repeat(self._starts[items] - offsets, counts) + np.arange(counts.sum())]
+        weights = None if self._votes.weights is None else self._votes.weights[rows]
+        return SomeVotes(counts, self._votes.annotator_codes[rows], self._votes.votes[rows], weights)
+
+
 def item_batches(
-    votes: VoteTable, size: int | None, seed: int, *, first: int = 0, device: str = "cpu", dtype: torch.dtype
+    table: VoteTable | ItemVotes,
+    size: int | None,
+    seed: int,
+    *,
+    first: int = 0,
+    device: str = "cpu",
+    dtype: torch.dtype,
 ) -> Iterator[ItemBatch]:
-    """Give the whole table for ever, or random batches of `size` items, from number `first` on."""
-    order = np.argsort(votes.item_codes, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
+    """Yield the whole table again and again, or random batches of `size` items, from number `first` on."""
+    votes = TableVotes(table) if isinstance(table, VoteTable) else table
 
     def batch(items: Any) -> ItemBatch:
-        counts = starts[items + 1] - starts[items]
-        offsets = np.cumsum(counts) - counts
-        rows = order[np.repeat(starts[items] - offsets, counts) + np.arange(counts.sum())]
-        annotators, place = np.unique(votes.annotator_codes[rows], return_inverse=True)
-        columns = place + len(annotators) * votes.votes[rows].astype(np.int64)
-        weights = None if votes.weights is None else torch.tensor(votes.weights[rows], dtype=dtype, device=device)
+        some = votes.select(items)
+        offsets = np.cumsum(some.counts) - some.counts
+        annotators, place = np.unique(some.annotators, return_inverse=True)
+        columns = place + len(annotators) * some.votes.astype(np.int64)
+        weights = None if some.weights is None else torch.tensor(some.weights, dtype=dtype, device=device)
         arrays = (items, annotators.astype(np.int64), columns, offsets)
         at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
         return ItemBatch(at_hand, people, places, starting, votes.n_items, weights)

@@ -25,8 +25,6 @@ from softgold.models.crowd.settings import CrowdSettings
 from softgold.models.crowd.svi_state import SviState
 from softgold.tables.votes import VoteTable
 
-__all__ = ["STEPS", "PublishedFit", "run_published"]
-
 STEPS = 10_000
 STEP_SIZE = 0.1
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 import pyro
 import torch
 
-__all__ = ["pyro_scope"]
-
 _ONE_AT_A_TIME = threading.Lock()
 VOTES_PER_THREAD = 500_000  # below this, threads cost more in waiting for each other than they save
 

@@ -10,8 +10,6 @@ from softgold.checks import check_choice, check_positive_int
 from softgold.errors import UsageError
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, Prevalence, TwoClassPrior
 
-__all__ = ["CrowdSettings", "Engine", "GladSettings", "Init", "TwoClassSettings"]
-
 Engine = Literal["svi", "coordinate"]
 Init = Literal["coordinate", "paper"]
 

@@ -10,8 +10,6 @@ from scipy.special import ndtri
 
 from softgold.models.base import FloatArray
 
-__all__ = ["Lattice", "States", "normal_nodes", "quantiles", "sinh_nodes"]
-
 
 def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
     """Return Gauss-Hermite nodes and weights: the mean of f(x), x ~ N(0, 1), is weights @ f(nodes).
@@ -25,9 +23,12 @@ def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def sinh_nodes(reach: float, *, finest: float, step: float) -> tuple[FloatArray, FloatArray]:
-    """Return nodes from -reach to reach, evenly spaced in asinh(x / finest), and the width that each stands for."""
-    count = int(np.ceil(np.arcsinh(reach / finest) / step))
-    t = step * np.arange(-count, count + 1)
+    """Return nodes from -reach to reach, evenly spaced in asinh(x / finest), and the width that each stands for.
+
+    Zero lies between two nodes: the sum over those above it is a midpoint rule, with half the error of a trapezoid's.
+    """
+    count = int(np.ceil(np.arcsinh(reach / finest) / step + 0.5))
+    t = step * (np.arange(-count, count) + 0.5)
     return finest * np.sinh(t), finest * step * np.cosh(t)
 
 
@@ -102,7 +103,7 @@ def quantiles(nodes: FloatArray, mass: FloatArray, levels: tuple[float, ...]) ->
     """Return quantiles of rows of point masses, nodes ascending of shape (N,), mass of shape (R, N).
 
     The masses are those of a trapezoid rule, so that a smooth density is known between the nodes as well: the share
-    below a node has an end correction, and between two nodes the Normal score of that share is as good as straight.
+    below a node has an end correction, and between two nodes the Normal score of that share is nearly linear.
     """
     below = np.cumsum(mass, axis=1) - mass / 2
     last = mass.shape[1] - 1

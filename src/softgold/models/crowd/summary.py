@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Skills, in_blocks, respond
 from softgold.models.crowd.chunks import VoteChunk, vote_chunks
-from softgold.models.crowd.coordinate import in_order
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
 from softgold.models.crowd.states import States, normal_nodes, quantiles
-from softgold.models.crowd.threads import worker_pool
+from softgold.models.crowd.threads import in_order, worker_pool
+from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 from softgold.tables.votes import VoteTable
-
-__all__ = ["INTERVAL", "ItemSummary", "class_rates", "response_curve", "summarise_items", "summarise_published"]
 
 INTERVAL = (0.025, 0.975)
 REACH = float(ndtri(INTERVAL[1]))  # standard deviations that an interval reaches to either side
@@ -62,6 +62,25 @@ class ItemSummary:
             positive=mix(self.positive, certainty, odds),
         )
 
+    def take(self, items: NDArray[np.intp]) -> ItemSummary:
+        """Return some of the items, in the order given."""
+        return ItemSummary(*(getattr(self, field.name)[items] for field in fields(ItemSummary)))
+
+    def soft_labels(
+        self, item_ids: pd.Index[str], n_votes: NDArray[np.int64], n_positive: FloatArray, method: str
+    ) -> SoftLabels:
+        """Return the items as soft labels; arguments as in `SoftLabels`."""
+        b = DifficultySummary(self.mean, self.sd, self.low, self.high)
+        return SoftLabels(
+            item_ids=item_ids,
+            p=self.positive,
+            expected_vote=self.expected_vote,
+            n_votes=n_votes,
+            n_positive=n_positive,
+            method=method,
+            difficulty=b,
+        )
+
     @staticmethod
     def concatenate(parts: Iterable[ItemSummary]) -> ItemSummary:
         """Return the summaries of several chunks as one."""
@@ -83,6 +102,20 @@ def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: Flo
     Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
     """
     response = respond(skills, states)
+    with worker_pool() as pool:
+        return summarise_chunks(vote_chunks(votes), skills, response, states, curve, unit, pool)
+
+
+def summarise_chunks(
+    chunks: Iterable[VoteChunk],
+    skills: Skills,
+    response: Response,
+    states: States,
+    curve: FloatArray,
+    unit: float,
+    pool: ThreadPoolExecutor,
+) -> ItemSummary:
+    """Return the summary of the items of some chunks; arguments as in `summarise_items`."""
     nodes = unit * states.b_nodes
 
     def work(chunk: VoteChunk) -> ItemSummary:
@@ -98,8 +131,7 @@ def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: Flo
         positive = np.clip(mean_of(states.positive), 0.0, 1.0)
         return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
 
-    with worker_pool() as pool:
-        return ItemSummary.concatenate(part for _, part in in_order(work, vote_chunks(votes), pool))
+    return ItemSummary.concatenate(part for _, part in in_order(work, chunks, pool))
 
 
 def summarise_published(
@@ -124,7 +156,7 @@ class Rates:
 def class_rates(skills: Skills, states: States, label: int) -> Rates:
     """Return P(vote = label | z = label): sensitivity for label 1, specificity for label 0.
 
-    The rate is as good as a function of one direction in (ability, lean), that of its gradient: the ends of an interval
+    The rate is nearly a function of one direction in (ability, lean), that of its gradient: the ends of an interval
     are the rates at the points that lie furthest along it (first-order reliability method).
     """
     weight, sign = states.given_class(label), 2 * label - 1

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.packing import Packed
 from softgold.models.crowd.population import Population
-
-__all__ = ["SviState"]
+from softgold.models.crowd.prevalence import PrevalenceDoubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +22,7 @@ class SviState(Packed):
     Attributes:
         start: Where the optimisation began: the guide's parameters are relative to it.
         population: Hyper-parameters in force.
+        doubt: What the sweeps left open about the annotators, in the order of the table.
         sweeps: Sweeps of the coordinate engine before the first step.
         elbo: Evidence lower bound of each step done.
         random: State of the random number generator; of no meaning before the first step.
@@ -32,6 +32,7 @@ class SviState(Packed):
 
     start: Skills
     population: Population
+    doubt: PrevalenceDoubt = field(default_factory=lambda: PrevalenceDoubt.none(0))
     sweeps: int = 0
     elbo: tuple[float, ...] = ()
     random: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["THREADS", "worker_pool"]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 THREADS = min(4, os.cpu_count() or 1)
 
 _LOCK = threading.Lock()
-_LIMITS: list[Any] = []  # one entry for each pool at work; the first holds what to restore when the last has ended
+_LIMITS: list[Any] = []  # one entry for each that is in force; the first holds what to restore when the last has ended
 
 
 @cache
@@ -27,15 +29,36 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def worker_pool() -> Iterator[ThreadPoolExecutor]:
-    """Give a pool of threads; while any such pool is open, BLAS runs each product on the thread that asked for it.
+    """Give a pool of threads, with BLAS as in `single_threaded_blas`."""
+    with single_threaded_blas(), ThreadPoolExecutor(THREADS) as pool:
+        yield pool
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Have BLAS run each product on the thread that asked for it, which also fixes the order of its sums.
 
     The products are small. Threads that BLAS starts for them, on top of ours, spend their time waiting for each other.
     """
     with _LOCK:
         _LIMITS.append(None if _LIMITS else _controller().limit(limits=1, user_api="blas"))
     try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            yield pool
+        yield
     finally:
         with _LOCK:
             _LIMITS.pop() if len(_LIMITS) > 1 else _LIMITS.pop().restore_original_limits()
+
+
+def in_order(
+    work: Callable[[Task], Result], tasks: Iterable[Task], pool: ThreadPoolExecutor
+) -> Iterator[tuple[Task, Result]]:
+    """Work on some tasks at a time; yield in their order, for reproducible sums."""
+    pending: deque[tuple[Task, Future[Result]]] = deque()
+    for task in tasks:
+        pending.append((task, pool.submit(work, task)))
+        if len(pending) > 2 * THREADS:
+            first, future = pending.popleft()
+            yield first, future.result()
+    while pending:
+        first, future = pending.popleft()
+        yield first, future.result()

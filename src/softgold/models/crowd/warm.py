@@ -10,8 +10,6 @@ from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.tables.votes import VoteTable
 
-__all__ = ["warm_state"]
-
 
 def warm_state(votes: VoteTable, posterior: CrowdPosterior) -> CoordinateState:
     """Return the state from which sweeps over `votes` go on: annotators and populations as fitted before.
@@ -26,4 +24,4 @@ def warm_state(votes: VoteTable, posterior: CrowdPosterior) -> CoordinateState:
         np.where(seen, posterior.skills.mean[known], newcomers.mean),
         np.where(seen, posterior.skills.cov[known], newcomers.cov),
     )
-    return CoordinateState(0, skills, posterior.population, np.full(kinds.votes.n_items, 0.5))
+    return CoordinateState.start(skills, posterior.population)

@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from softgold.errors import InputError
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions
-from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file
+from softgold.readers.exports.builder import ExportBuilder, each_file
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.rows import Rows, read_header, read_rows
-
-__all__ = ["FORMAT"]
 
 UNIT, WORKER, TAINTED, MISSED, GOLDEN = "_unit_id", "_worker_id", "_tainted", "_missed", "_golden"
 GOLD, REASON, CONFIDENCE = "_gold", "_gold_reason", ":confidence"
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(UNIT in file.header and (WORKER in file.header or _is_aggregated(file.header)) for file in files)
+def _is_report(file: Glimpse) -> bool:
+    return UNIT in file.header and (WORKER in file.header or _is_aggregated(file.header))
 
 
 def _is_aggregated(header: Sequence[str]) -> bool:
     return "_trusted_judgments" in header or any(name.endswith(CONFIDENCE) for name in header)
-
-
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Appen full report", content.name, options, guess_texts=True)
-    for member in content.members:
-        _read_report(builder, member)
-    return builder.finish()
 
 
 def _read_report(builder: ExportBuilder, member: Member) -> None:
@@ -76,8 +67,7 @@ def _questions(rows: Rows, chosen: str | None) -> list[str]:
     golds = {name for name in names if name.endswith((GOLD, REASON)) and name.removesuffix(GOLD) in names}
     golds |= {name for name in names if name.endswith(REASON)}
     if chosen is not None:
-        names = [name for name in names if chosen == name or chosen.startswith(f"{name}: ")]
-        return names
+        return [name for name in names if chosen == name or chosen.startswith(f"{name}: ")]
     candidates = [name for name in names if name not in golds]
     first = _first_rows(rows.columns[UNIT])
     return [name for name in candidates if f"{name}{GOLD}" in golds or _varies(rows.columns[name], first)]
@@ -103,4 +93,6 @@ def _read_gold(builder: ExportBuilder, rows: Rows, row: int, unit: str, question
         builder.gold(unit, question, [value.strip() for value in cells[row].split("\n")])
 
 
-FORMAT = ExportFormat("appen", "Appen", _recognise, _read)
+FORMAT = ExportFormat(
+    "appen", "Appen", any_file(_is_report), each_file("Appen full report", _read_report, guess_texts=True)
+)

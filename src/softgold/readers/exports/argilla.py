@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from softgold.errors import InputError
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
-from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict, as_list
+from softgold.readers.exports.builder import ExportBuilder, each_file, text_of
 from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.jsonstream import open_json
 from softgold.readers.parquet import parquet_records
-
-__all__ = ["FORMAT"]
 
 RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 NOT_VOTES = {"draft": "drafts", "discarded": "rejected", "pending": "drafts"}
@@ -23,8 +21,8 @@ OLD_KEYS = {"user_id", "value", "status"}
 Response = tuple[object, Any, object]
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_flat(file) or _is_nested(file.first) or _is_old(file) for file in files)
+def _is_argilla(file: Glimpse) -> bool:
+    return _is_flat(file) or _is_nested(file.first) or _is_old(file)
 
 
 def _is_flat(file: Glimpse) -> bool:
@@ -46,20 +44,17 @@ def _is_old_answer(value: Any) -> bool:
     return first.keys() >= OLD_KEYS
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Argilla", content.name, options)
-    for member in content.members:
-        for position, record in enumerate(_records(member), start=1):
-            item = _item(record, options.item, f"{member.display}, record {position}", position)
-            for question, responses in _questions(record):
-                _read_responses(builder, item, question, responses)
-            builder.counts["predictions"] += _suggestions(record)
-        if _is_nested(look_at(member).first):
-            builder.note(
-                "Argilla's nested JSON does not say which responses are drafts or discarded: all are taken as votes; "
-                "export to datasets (records.to_datasets()) to have their status"
-            )
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for position, record in enumerate(_records(member), start=1):
+        item = _item(record, builder.options.item, f"{member.display}, record {position}", position)
+        for question, responses in _questions(record):
+            _read_responses(builder, item, question, responses)
+        builder.counts["predictions"] += _suggestions(record)
+    if _is_nested(look_at(member).first):
+        builder.note(
+            "Argilla's nested JSON does not say which responses are drafts or discarded: all are taken as votes; "
+            "export to datasets (records.to_datasets()) to have their status"
+        )
 
 
 def _records(member: Member) -> Iterator[dict[str, Any]]:
@@ -82,13 +77,7 @@ def _item(record: dict[str, Any], key: str | None, where: str, position: int) ->
 def _questions(record: dict[str, Any]) -> Iterator[tuple[str, list[Response]]]:
     if _is_nested(record):
         for question, responses in record["responses"].items():
-            yield (
-                question,
-                [
-                    (part.get("user_id"), part.get("value"), part.get("status"))
-                    for part in map(as_dict, as_list(responses))
-                ],
-            )
+            yield question, _of_objects(as_list(responses))
         return
     for name, value in record.items():
         if name.endswith(RESPONSES) and f"{name}.users" in record:
@@ -108,7 +97,11 @@ def _old(value: Any) -> list[Response]:
     if isinstance(value, dict):
         lists = [as_list(value.get(key)) for key in ("user_id", "value", "status")]
         return list(zip(*lists, strict=False))
-    return [(part.get("user_id"), part.get("value"), part.get("status")) for part in map(as_dict, value)]
+    return _of_objects(value)
+
+
+def _of_objects(values: list[Any]) -> list[Response]:
+    return [(part.get("user_id"), part.get("value"), part.get("status")) for part in map(as_dict, values)]
 
 
 def _read_responses(builder: ExportBuilder, item: object, question: str, responses: Sequence[Response]) -> None:
@@ -127,4 +120,4 @@ def _suggestions(record: dict[str, Any]) -> int:
     return flat + len(as_dict(record.get("suggestions")))
 
 
-FORMAT = ExportFormat("argilla", "Argilla", _recognise, _read)
+FORMAT = ExportFormat("argilla", "Argilla", any_file(_is_argilla), each_file("Argilla", _read_file))

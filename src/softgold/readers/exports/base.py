@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from softgold.readers.contents import Content
-from softgold.readers.exports.export import Export, GoldLabel
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.glimpse import Glimpse
-
-__all__ = ["Export", "ExportFormat", "GoldLabel", "ReadOptions", "as_dict", "as_list"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ class ExportFormat:
     recognise: Callable[[Sequence[Glimpse]], bool]
     read: Callable[[Content, ReadOptions], Export]
     whole_folder: bool = False
+
+
+def any_file(is_one: Callable[[Glimpse], object]) -> Callable[[Sequence[Glimpse]], bool]:
+    """Return the `recognise` of a format that one of the files shows."""
+    return lambda files: any(is_one(file) for file in files)
 
 
 def as_dict(value: Any) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""Collecting the answers of an export while its records pass by, in a few bytes per answer."""
+"""Collecting the answers of an export record by record, in a few bytes per answer."""
 
 from __future__ import annotations
 
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 import numpy as np
 
 from softgold.errors import InputError
 from softgold.readers.base import printable, shorten
-from softgold.readers.exports.base import Export, GoldLabel, ReadOptions
+from softgold.readers.contents import Content, Member
+from softgold.readers.exports.base import ReadOptions
+from softgold.readers.exports.export import Export, GoldLabel
 from softgold.readers.exports.questions import no_such_question, without_free_texts
-
-__all__ = ["ExportBuilder", "pseudonyms_for", "text_of"]
 
 LARGEST_WHOLE = 2**63
 PREFIX = "annotator_"
@@ -141,6 +141,20 @@ class ExportBuilder:
             export = without_free_texts(export)
         _refuse_broken_text(export)
         return export
+
+
+def each_file(
+    title: str, read: Callable[[ExportBuilder, Member], None], *, named: bool = False, guess_texts: bool = False
+) -> Callable[[Content, ReadOptions], Export]:
+    """Return the `read` of a format whose files are read one by one; the arguments are those of `ExportBuilder`."""
+
+    def read_all(content: Content, options: ReadOptions) -> Export:
+        builder = ExportBuilder(title, content.name, options, named=named, guess_texts=guess_texts)
+        for member in content.members:
+            read(builder, member)
+        return builder.finish()
+
+    return read_all
 
 
 def _refuse_broken_text(export: Export) -> None:

@@ -13,12 +13,11 @@ from typing import Any
 from softgold.errors import InputError
 from softgold.readers.contents import Content, Member
 from softgold.readers.exports import cvat_xml
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
+from softgold.readers.exports.base import ExportFormat, ReadOptions, as_dict, as_list
 from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.jsonstream import open_json
-
-__all__ = ["FORMAT"]
 
 QUESTION = "tag"
 JOB_KEYS = {"id", "task_id", "type", "state"}

@@ -11,12 +11,9 @@ from xml.etree import ElementTree
 
 from softgold.errors import InputError
 from softgold.readers.base import printable
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ReadOptions
-from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.contents import Member
+from softgold.readers.exports.builder import ExportBuilder, each_file
 from softgold.readers.exports.glimpse import Glimpse
-
-__all__ = ["read", "recognise"]
 
 QUESTION = "tag"
 SHAPES = {"box", "polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton", "track"}
@@ -25,14 +22,6 @@ SHAPES = {"box", "polygon", "polyline", "points", "ellipse", "cuboid", "mask", "
 def recognise(files: Sequence[Glimpse]) -> bool:
     """Say whether the files are XML; no other platform here writes that."""
     return bool(files) and all(file.kind == "xml" for file in files)
-
-
-def read(content: Content, options: ReadOptions) -> Export:
-    """Read the tags of images."""
-    builder = ExportBuilder("CVAT for images", content.name, options, named=True)
-    for member in content.members:
-        _read_file(builder, member)
-    return builder.finish()
 
 
 def _read_file(builder: ExportBuilder, member: Member) -> None:
@@ -67,3 +56,6 @@ def _annotator(root: ElementTree.Element, member: Member) -> str:
         if name and name.strip():
             return name.strip()
     return member.stem
+
+
+read = each_file("CVAT for images", _read_file, named=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
 from softgold.errors import InputError
 from softgold.readers.columns import ANNOTATOR
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
-from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict, as_list
+from softgold.readers.exports.builder import ExportBuilder, each_file, text_of
 from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.jsonstream import open_json
 from softgold.readers.rows import read_rows
-
-__all__ = ["FORMAT"]
 
 TEXTS = ("text", "data")
 LABELS = ("label", "labels")
@@ -24,10 +22,6 @@ OWN_COLUMNS = {"id", "text", "data", "label", "labels", "comments", "meta"}
 # In a project that shares annotations, all of them are in this file, without a name.
 SHARED = "all"
 LONGEST_TEXT_AS_ID = 200
-
-
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_doccano(file) for file in files)
 
 
 def _is_doccano(file: Glimpse) -> bool:
@@ -46,16 +40,13 @@ def _is_old(record: dict[str, Any]) -> bool:
     return isinstance(annotations, list) and all({"label", "user"} <= as_dict(part).keys() for part in annotations)
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("doccano", content.name, options, named=True)
-    for member in content.members:
-        for position, record in enumerate(_records(member), start=1):
-            where = f"{member.display}, record {position}"
-            if _is_old(record) and record.get("annotations"):
-                _read_old(builder, record, where)
-            else:
-                _read_record(builder, record, member, where)
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for position, record in enumerate(_records(member), start=1):
+        where = f"{member.display}, record {position}"
+        if _is_old(record) and record.get("annotations"):
+            _read_old(builder, record, where)
+        else:
+            _read_record(builder, record, member, where)
 
 
 def _records(member: Member) -> Iterator[dict[str, Any]]:
@@ -97,9 +88,9 @@ def _item(record: dict[str, Any], key: str | None, where: str) -> object:
     text = next((text_of(record.get(name)) for name in TEXTS if text_of(record.get(name))), None)
     if key is not None or text is None:
         raise InputError(f"{where}: the record has no {key or 'id'!r} to name its item by")
-    return (
-        text if len(text) <= LONGEST_TEXT_AS_ID else "text_" + sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-    )
+    if len(text) <= LONGEST_TEXT_AS_ID:
+        return text
+    return f"text_{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _read_old(builder: ExportBuilder, record: dict[str, Any], where: str) -> None:
@@ -117,4 +108,4 @@ def _read_old(builder: ExportBuilder, record: dict[str, Any], where: str) -> Non
         builder.note("labels are numbers in this old doccano export; their names are in the project's label settings")
 
 
-FORMAT = ExportFormat("doccano", "doccano", _recognise, _read)
+FORMAT = ExportFormat("doccano", "doccano", any_file(_is_doccano), each_file("doccano", _read_file, named=True))

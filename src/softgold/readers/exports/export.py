@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,6 @@ from numpy.typing import NDArray
 from softgold.errors import InputError
 from softgold.readers.base import printable, shorten
 from softgold.readers.columns import listed
-
-__all__ = ["Export", "GoldLabel"]
 
 Codes = NDArray[np.int32]
 
@@ -124,22 +123,13 @@ class Export:
 
     def take(self, keep: NDArray[np.bool_]) -> Export:
         """Return some of the rows, with the items, annotators, questions and values that these have."""
-        item_codes, items = _used(self.item_codes[keep], self.items)
-        annotator_codes, annotators = _used(self.annotator_codes[keep], self.annotators)
-        question_codes, questions = _used(self.question_codes[keep], self.questions)
-        value_codes, values = _used(self.value_codes[keep], self.values)
-        return replace(
-            self,
-            items=items,
-            annotators=annotators,
-            questions=questions,
-            values=values,
-            item_codes=item_codes,
-            annotator_codes=annotator_codes,
-            question_codes=question_codes,
-            value_codes=value_codes,
-            answer_codes=np.unique(self.answer_codes[keep], return_inverse=True)[1].astype(np.int32),
-        )
+        parts: dict[str, Any] = {}
+        for name in ("item", "annotator", "question", "value"):
+            used, codes = np.unique(getattr(self, f"{name}_codes")[keep], return_inverse=True)
+            texts = getattr(self, f"{name}s")
+            parts |= {f"{name}_codes": codes.astype(np.int32), f"{name}s": [texts[code] for code in used]}
+        answers = np.unique(self.answer_codes[keep], return_inverse=True)[1]
+        return replace(self, **parts, answer_codes=answers.astype(np.int32))
 
     def only(self, question: str) -> Export:
         """Return the answers to one question."""
@@ -202,8 +192,3 @@ class Export:
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _used(codes: Codes, texts: Sequence[str]) -> tuple[Codes, list[str]]:
-    used, new = np.unique(codes, return_inverse=True)
-    return new.astype(np.int32), [texts[code] for code in used]

@@ -8,18 +8,10 @@ from typing import Any
 from softgold.readers.exports.base import as_list
 from softgold.readers.exports.builder import ExportBuilder
 
-__all__ = ["form_answers"]
-
 Answer = tuple[str, list[Any]]
 SHAPES = {
-    "boundingBoxes",
-    "polygons",
-    "polylines",
-    "keypoints",
-    "labeledImage",
-    "instances",
-    "cuboids",
-    "inputImageProperties",
+    *("boundingBoxes", "polygons", "polylines", "keypoints"),
+    *("labeledImage", "instances", "cuboids", "inputImageProperties"),
 }
 SPANS = {"entities"}
 WRAPPERS = {"annotatedResult"}

@@ -13,8 +13,6 @@ from softgold.readers.contents import Content, Member
 from softgold.readers.jsonstream import looks_like_json, open_json
 from softgold.readers.rows import read_header
 
-__all__ = ["Glimpse", "look_at", "look_into"]
-
 # A folder of worker responses has one file per item; the first ones tell what they all are.
 MOST_LOOKED_AT = 32
 Kind = Literal["json", "table", "parquet", "xml", "other"]

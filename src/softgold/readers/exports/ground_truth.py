@@ -7,18 +7,17 @@ consolidated labels and no votes, unless a custom job kept the answers of all wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from softgold.errors import InputError
 from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
+from softgold.readers.exports.base import ExportFormat, ReadOptions, any_file, as_dict, as_list
 from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.forms import form_answers
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import open_json, parse_json
-
-__all__ = ["FORMAT"]
 
 RESPONSE_PATH = re.compile(r"(?:^|/)iteration-\d+/([^/]+)/[^/]+\.json$")
 METADATA = "-metadata"
@@ -26,10 +25,8 @@ SOURCES = ("source-ref", "source")
 ALL_WORKERS = "annotationsFromAllWorkers"
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(
-        RESPONSE_PATH.search(file.name) or _is_response(file.first) or _is_manifest(file.first) for file in files
-    )
+def _is_ground_truth(file: Glimpse) -> bool:
+    return bool(RESPONSE_PATH.search(file.name)) or _is_response(file.first) or _is_manifest(file.first)
 
 
 def _is_response(record: dict[str, Any]) -> bool:
@@ -47,12 +44,10 @@ def _is_manifest(record: dict[str, Any]) -> bool:
 def _read(content: Content, options: ReadOptions) -> Export:
     builder = ExportBuilder("SageMaker Ground Truth", content.name, options, guess_texts=True)
     responses = [member for member in content.members if RESPONSE_PATH.search(member.name)]
-    if responses:
-        names = _names(content, options)
-        for member in responses:
-            _read_response(builder, member, names)
-        return builder.finish()
-    for member in content.members:
+    names = _names(content, options) if responses else {}
+    for member in responses:
+        _read_response(builder, member, names)
+    for member in () if responses else content.members:
         _read_file(builder, member)
     return builder.finish()
 
@@ -124,4 +119,4 @@ def _read_annotation(builder: ExportBuilder, item: object, annotation: dict[str,
         builder.answer(item, annotation.get("workerId"), question, values)
 
 
-FORMAT = ExportFormat("ground-truth", "SageMaker Ground Truth", _recognise, _read, whole_folder=True)
+FORMAT = ExportFormat("ground-truth", "SageMaker Ground Truth", any_file(_is_ground_truth), _read, whole_folder=True)

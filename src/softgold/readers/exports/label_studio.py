@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from softgold.errors import InputError
 from softgold.readers.contents import Content, Member
 from softgold.readers.exports import label_studio_flat
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
+from softgold.readers.exports.base import ExportFormat, ReadOptions, any_file, as_dict, as_list
 from softgold.readers.exports.builder import ExportBuilder, text_of
-from softgold.readers.exports.glimpse import Glimpse
+from softgold.readers.exports.export import Export
+from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.jsonstream import open_json
-
-__all__ = ["FORMAT"]
 
 # Where the choice is in the value of a result, by the type of the control.
 CHOICES = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected", "taxonomy": "taxonomy"}
@@ -23,8 +22,8 @@ TEXTS = {"textarea", "datetime"}
 PLACES = {"x", "points", "start", "brush", "rle", "ranges", "sequence"}
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_task(file.first) for file in files) or label_studio_flat.recognise(files)
+def _is_label_studio(file: Glimpse) -> bool:
+    return _is_task(file.first) or label_studio_flat.is_flat(file)
 
 
 def _is_task(record: dict[str, Any]) -> bool:
@@ -43,7 +42,7 @@ def _annotations(task: dict[str, Any]) -> list[Any] | None:
 
 
 def _read(content: Content, options: ReadOptions) -> Export:
-    if label_studio_flat.recognise([label_studio_flat.look_at(content.members[0])]):
+    if label_studio_flat.is_flat(look_at(content.members[0])):
         return label_studio_flat.read(content, options)
     builder = ExportBuilder("Label Studio JSON", content.name, options)
     for member in content.members:
@@ -150,4 +149,4 @@ def _values(kind: str, value: dict[str, Any]) -> list[object]:
     return list(found) if isinstance(found, list) else [found]
 
 
-FORMAT = ExportFormat("label-studio", "Label Studio", _recognise, _read)
+FORMAT = ExportFormat("label-studio", "Label Studio", any_file(_is_label_studio), _read)

@@ -13,27 +13,16 @@ from typing import Any
 
 from softgold.errors import InputError
 from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ReadOptions, as_dict, as_list
+from softgold.readers.exports.base import ReadOptions, as_dict, as_list
 from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.exports.questions import no_such_question
 from softgold.readers.jsonstream import open_json, parse_json
 from softgold.readers.rows import read_rows
 
-__all__ = ["look_at", "read", "recognise"]
-
 MARKS = {"annotation_id", "annotator"}
-OTHERS = {
-    "id",
-    "annotator",
-    "annotation_id",
-    "created_at",
-    "updated_at",
-    "lead_time",
-    "agreement",
-    "history",
-    "inner_id",
-}
+OTHERS = MARKS | {"id", "created_at", "updated_at", "lead_time", "agreement", "history", "inner_id"}
 ADDRESSES = ("http://", "https://", "s3://", "gs://", "/data/", "data:")
 LONGEST_CHOICE = 60
 WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
@@ -41,9 +30,9 @@ WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 Record = dict[str, Any]
 
 
-def recognise(files: Sequence[Glimpse]) -> bool:
-    """Say whether the files are JSON_MIN or CSV of Label Studio."""
-    return any(file.first.keys() >= MARKS or set(file.header) >= MARKS for file in files)
+def is_flat(file: Glimpse) -> bool:
+    """Say whether a file is JSON_MIN or CSV of Label Studio."""
+    return file.first.keys() >= MARKS or set(file.header) >= MARKS
 
 
 def read(content: Content, options: ReadOptions) -> Export:

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from softgold.errors import InputError
-from softgold.readers.contents import Content
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
-from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict, as_list
+from softgold.readers.exports.builder import ExportBuilder, each_file, text_of
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import open_json
-
-__all__ = ["FORMAT"]
 
 Answers = Iterator[tuple[str, list[object]]]
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any({"data_row", "projects"} <= file.first.keys() or _is_v1(file.first) for file in files)
+def _is_labelbox(file: Glimpse) -> bool:
+    return {"data_row", "projects"} <= file.first.keys() or _is_v1(file.first)
 
 
 def _is_v1(record: dict[str, Any]) -> bool:
     return {"DataRow ID", "Label"} <= record.keys()
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Labelbox", content.name, options, named=True)
-    for member in content.members:
-        for row, record in enumerate(map(as_dict, open_json(member)), start=1):
-            where = f"{member.display}, data row {row}"
-            if _is_v1(record):
-                _read_v1(builder, record, where)
-            else:
-                _read_row(builder, record, where)
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for row, record in enumerate(map(as_dict, open_json(member)), start=1):
+        read = _read_v1 if _is_v1(record) else _read_row
+        read(builder, record, f"{member.display}, data row {row}")
 
 
 def _read_row(builder: ExportBuilder, record: dict[str, Any], where: str) -> None:
@@ -106,4 +98,4 @@ def _read_v1(builder: ExportBuilder, record: dict[str, Any], where: str) -> None
             builder.answer(item, record.get("Created By"), question, values)
 
 
-FORMAT = ExportFormat("labelbox", "Labelbox", _recognise, _read)
+FORMAT = ExportFormat("labelbox", "Labelbox", any_file(_is_labelbox), each_file("Labelbox", _read_file, named=True))

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from softgold.errors import InputError
 from softgold.readers.base import shorten
-from softgold.readers.contents import Content
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict
-from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict
+from softgold.readers.exports.builder import ExportBuilder, each_file, text_of
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import open_json
 
-__all__ = ["FORMAT"]
 
-
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_lewidi(file.first) for file in files)
-
-
-def _is_lewidi(record: dict[str, Any]) -> bool:
-    first = as_dict(next(iter(record.values()), None))
+def _is_lewidi(file: Glimpse) -> bool:
+    first = as_dict(next(iter(file.first.values()), None))
     return {"annotations", "annotators"} <= first.keys() and isinstance(first["annotations"], str | dict)
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("LeWiDi", content.name, options)
-    for member in content.members:
-        for document in map(as_dict, open_json(member)):
-            for key, record in document.items():
-                _read_item(builder, key, as_dict(record), f"{member.display}, item {shorten(key)}")
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for document in map(as_dict, open_json(member)):
+        for key, record in document.items():
+            _read_item(builder, key, as_dict(record), f"{member.display}, item {shorten(key)}")
 
 
 def _read_item(builder: ExportBuilder, key: str, record: dict[str, Any], where: str) -> None:
@@ -62,4 +52,4 @@ def _stripped(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-FORMAT = ExportFormat("lewidi", "LeWiDi", _recognise, _read)
+FORMAT = ExportFormat("lewidi", "LeWiDi", any_file(_is_lewidi), each_file("LeWiDi", _read_file))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from softgold.errors import InputError
 from softgold.readers.base import shorten
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_list
-from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_list
+from softgold.readers.exports.builder import ExportBuilder, each_file
 from softgold.readers.exports.forms import form_answers
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import parse_json
 from softgold.readers.rows import Rows, read_rows
-
-__all__ = ["FORMAT"]
 
 INPUT, ANSWER, FORM = "Input.", "Answer.", "Answer.taskAnswers"
 STATUS = "AssignmentStatus"
@@ -41,19 +40,12 @@ class Question:
     number: str = ""
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any({"HITId", "WorkerId"} <= set(file.header) and _answers(file.header) for file in files)
+def _is_batch(file: Glimpse) -> bool:
+    return {"HITId", "WorkerId"} <= set(file.header) and bool(_answers(file.header))
 
 
 def _answers(header: Sequence[str]) -> list[str]:
     return [name for name in header if name.startswith(ANSWER)]
-
-
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Mechanical Turk batch", content.name, options, guess_texts=True)
-    for member in content.members:
-        _read_batch(builder, member)
-    return builder.finish()
 
 
 def _read_batch(builder: ExportBuilder, member: Member) -> None:
@@ -115,9 +107,7 @@ def _item_numbers(names: Sequence[str], header: Sequence[str]) -> dict[str, tupl
         match = NUMBERED_APART.fullmatch(name) or NUMBERED.fullmatch(name)
         if match and (NUMBERED_APART.fullmatch(name) or (len(inputs) > 1 and match[2] in inputs)):
             found[name] = (match[1], match[2])
-    sizes: dict[str, int] = {}
-    for base, _ in found.values():
-        sizes[base] = sizes.get(base, 0) + 1
+    sizes = Counter(base for base, _ in found.values())
     return {name: pair for name, pair in found.items() if sizes[pair[0]] > 1}
 
 
@@ -138,4 +128,6 @@ def _values(rows: Rows, row: int, columns: Mapping[str, str]) -> list[str]:
     return [option for option, column in columns.items() if rows.columns[column][row].strip().lower() == "true"]
 
 
-FORMAT = ExportFormat("mturk", "Mechanical Turk", _recognise, _read)
+FORMAT = ExportFormat(
+    "mturk", "Mechanical Turk", any_file(_is_batch), each_file("Mechanical Turk batch", _read_batch, guess_texts=True)
+)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from softgold.readers.contents import Content
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict
-from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict
+from softgold.readers.exports.builder import ExportBuilder, each_file
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import open_json
-
-__all__ = ["FORMAT"]
-
-
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_answers(file) for file in files)
 
 
 def _is_answers(file: Glimpse) -> bool:
@@ -32,15 +25,12 @@ def _is_task(task: Any) -> bool:
     )
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("peerannot", content.name, options)
-    for member in content.members:
-        for document in map(as_dict, open_json(member)):
-            for item, answers in document.items():
-                builder.counts["unannotated"] += not as_dict(answers)
-                for worker, label in as_dict(answers).items():
-                    builder.answer(item, worker, "label", [label])
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for document in map(as_dict, open_json(member)):
+        for item, answers in document.items():
+            builder.counts["unannotated"] += not as_dict(answers)
+            for worker, label in as_dict(answers).items():
+                builder.answer(item, worker, "label", [label])
 
 
-FORMAT = ExportFormat("peerannot", "peerannot", _recognise, _read)
+FORMAT = ExportFormat("peerannot", "peerannot", any_file(_is_answers), each_file("peerannot", _read_file))

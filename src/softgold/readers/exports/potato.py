@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
+from softgold.readers.exports.base import ExportFormat, ReadOptions, any_file, as_dict, as_list
 from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.exports.export import Export
 from softgold.readers.exports.glimpse import Glimpse, look_at
 from softgold.readers.jsonstream import open_json
 from softgold.readers.rows import read_rows
-
-__all__ = ["FORMAT"]
 
 LABELS, SPANS = "instance_id_to_label_to_value", "instance_id_to_span_to_value"
 JOIN = ":::"  # between question and option in the name of a table's column
@@ -31,10 +30,6 @@ class Field:
     question: str
     name: str
     value: str
-
-
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(_is_potato(file) for file in files)
 
 
 def _is_potato(file: Glimpse) -> bool:
@@ -60,7 +55,7 @@ def _read(content: Content, options: ReadOptions) -> Export:
 
 
 def _choice(field: Field, names: set[str]) -> str:
-    """Return the option where there are several to tick, whatever key stands beside it; else the value entered."""
+    """Return the option if there are several to tick, whatever its value; else the value entered."""
     ticked = field.value.lower() in TICKED or field.value == field.name
     several = len(names) > 1 and not field.name.startswith(SCALE)
     return field.name if field.name and (ticked or several) else field.value
@@ -119,4 +114,4 @@ def _from_table(member: Member) -> Iterator[Field]:
                 yield from _field(rows.columns["instance_id"][row], annotator, question, name, cells[row])
 
 
-FORMAT = ExportFormat("potato", "potato", _recognise, _read, whole_folder=True)
+FORMAT = ExportFormat("potato", "potato", any_file(_is_potato), _read, whole_folder=True)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from softgold.errors import InputError
-from softgold.readers.contents import Content
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions, as_dict, as_list
-from softgold.readers.exports.builder import ExportBuilder, text_of
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file, as_dict, as_list
+from softgold.readers.exports.builder import ExportBuilder, each_file, text_of
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.jsonstream import open_json
-
-__all__ = ["FORMAT"]
 
 HASHES = ("_input_hash", "_task_hash")
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any("answer" in file.first and any(name in file.first for name in HASHES) for file in files)
+def _is_prodigy(file: Glimpse) -> bool:
+    return "answer" in file.first and any(name in file.first for name in HASHES)
 
 
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Prodigy JSONL", content.name, options, named=True)
-    for member in content.members:
-        for line, record in enumerate(open_json(member), start=1):
-            _read_record(builder, as_dict(record), f"{member.display}, record {line}")
-    return builder.finish()
+def _read_file(builder: ExportBuilder, member: Member) -> None:
+    for line, record in enumerate(open_json(member), start=1):
+        _read_record(builder, as_dict(record), f"{member.display}, record {line}")
 
 
 def _read_record(builder: ExportBuilder, record: dict[str, Any], where: str) -> None:
@@ -61,4 +55,4 @@ def _read_choice(builder: ExportBuilder, record: dict[str, Any], item: object, a
         builder.answer(item, annotator, text_of(record.get("label")) or "choice", chosen)
 
 
-FORMAT = ExportFormat("prodigy", "Prodigy", _recognise, _read)
+FORMAT = ExportFormat("prodigy", "Prodigy", any_file(_is_prodigy), each_file("Prodigy JSONL", _read_file, named=True))

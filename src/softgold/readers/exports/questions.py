@@ -12,8 +12,6 @@ from softgold.readers.base import shorten
 from softgold.readers.columns import listed
 from softgold.readers.exports.export import Export
 
-__all__ = ["no_such_question", "select_question", "without_free_texts"]
-
 # Answers in more different words than these are texts, not choices.
 MOST_CHOICES = 20
 LONGEST_CHOICE = 60

@@ -11,25 +11,13 @@ from softgold.readers.contents import Content
 from softgold.readers.exports.glimpse import look_at, look_into
 
 if TYPE_CHECKING:
-    from softgold.readers.exports.base import Export, ExportFormat, ReadOptions
-
-__all__ = ["FORMAT_NAMES", "TABLE", "find_format", "read_as", "recognise"]
+    from softgold.readers.exports.base import ExportFormat, ReadOptions
+    from softgold.readers.exports.export import Export
 
 # A module of this package per name, with a dash for an underscore; `table` is any table of votes.
 FORMAT_NAMES = (
-    "label-studio",
-    "prodigy",
-    "labelbox",
-    "cvat",
-    "potato",
-    "doccano",
-    "toloka",
-    "mturk",
-    "ground-truth",
-    "appen",
-    "argilla",
-    "lewidi",
-    "peerannot",
+    *("label-studio", "prodigy", "labelbox", "cvat", "potato", "doccano", "toloka"),
+    *("mturk", "ground-truth", "appen", "argilla", "lewidi", "peerannot"),
 )
 TABLE = "table"
 

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from softgold.errors import InputError
 from softgold.readers.base import shorten
-from softgold.readers.contents import Content, Member
-from softgold.readers.exports.base import Export, ExportFormat, ReadOptions
-from softgold.readers.exports.builder import ExportBuilder
+from softgold.readers.contents import Member
+from softgold.readers.exports.base import ExportFormat, any_file
+from softgold.readers.exports.builder import ExportBuilder, each_file
 from softgold.readers.exports.glimpse import Glimpse
 from softgold.readers.rows import Rows, read_rows
-
-__all__ = ["FORMAT"]
 
 INPUT, OUTPUT, GOLDEN, HINT = "INPUT:", "OUTPUT:", "GOLDEN:", "HINT:text"
 TASK, WORKER, STATUS = "ASSIGNMENT:task_id", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"
 NOT_VOTES = {"REJECTED": "rejected", "SKIPPED": "skipped", "EXPIRED": "skipped", "ACTIVE": "drafts"}
 
 
-def _recognise(files: Sequence[Glimpse]) -> bool:
-    return any(
-        any(name.startswith(INPUT) for name in file.header)
-        and any(name.startswith((OUTPUT, GOLDEN)) for name in file.header)
-        for file in files
-    )
-
-
-def _read(content: Content, options: ReadOptions) -> Export:
-    builder = ExportBuilder("Toloka", content.name, options, guess_texts=True)
-    for member in content.members:
-        _read_pool(builder, member)
-    return builder.finish()
+def _is_pool(file: Glimpse) -> bool:
+    has_inputs = any(name.startswith(INPUT) for name in file.header)
+    return has_inputs and any(name.startswith((OUTPUT, GOLDEN)) for name in file.header)
 
 
 def _read_pool(builder: ExportBuilder, member: Member) -> None:
@@ -86,4 +72,4 @@ def _read_answers(builder: ExportBuilder, rows: Rows, row: int, item: str) -> No
                 builder.answer(item, rows.columns[WORKER][row], name.removeprefix(OUTPUT), [cell])
 
 
-FORMAT = ExportFormat("toloka", "Toloka", _recognise, _read)
+FORMAT = ExportFormat("toloka", "Toloka", any_file(_is_pool), each_file("Toloka", _read_pool, guess_texts=True))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from softgold.report.svg import Canvas, Scale
-
-__all__ = ["Range", "Series", "Stack", "StraightLine", "cloud", "ranges", "series", "stacked_bars"]
+from softgold.report.svg import Canvas, Scale, padded
 
 ROW = 46
 LEGEND_ROW = 18
-# Up to so many points are drawn large, since they cannot hide each other.
+# Room around the points, as a share of their range.
+SHARE = 0.08
+# Up to this many points are drawn large: they do not hide each other.
 FEW = 30
 # Room for the legend at the left edge, so that long names fit beside each other.
 LEGEND_LEFT = 24
@@ -55,10 +53,10 @@ class Stack:
     counts: tuple[int, ...]
 
 
-def ranges(rows: Sequence[Range], *, x_title: str, title: str, description: str) -> Markup:
+def ranges(rows: Sequence[Range], *, x_title: str) -> Canvas:
     """Draw intervals below each other, each with its name above and its ends written at it."""
     canvas = Canvas(height=64 + ROW * len(rows), left=24, right=24, top=8)
-    x_low, x_high = _padded([end for row in rows for end in (row.low, row.high, row.value)])
+    x_low, x_high = padded([end for row in rows for end in (row.low, row.high, row.value)], SHARE)
     x = canvas.x_scale(x_low, x_high)
     canvas.x_axis(x, x_title)
     for place, row in enumerate(rows):
@@ -71,15 +69,15 @@ def ranges(rows: Sequence[Range], *, x_title: str, title: str, description: str)
             canvas.line(x(end), y - 5, x(end), y + 5, f"interval-{kind}")
         draw = canvas.diamond if row.warns else canvas.dot
         draw(x(row.value), y, f"dot-{kind}", f"{words}, mean {row.value:.3f}", 5)
-    return canvas.render(title, description)
+    return canvas
 
 
-def series(lines: Sequence[Series], *, x_title: str, y_title: str, title: str, description: str) -> Markup:
+def series(lines: Sequence[Series], *, x_title: str, y_title: str) -> Canvas:
     """Draw one or two lines through points: the first solid with discs, the second dashed with diamonds."""
     canvas = Canvas(top=34)
     everything = [point for line in lines for point in line.points]
-    x_low, x_high = _padded([a for a, _ in everything], 0.04)
-    y_low, y_high = _padded([b for _, b in everything])
+    x_low, x_high = padded([a for a, _ in everything], SHARE / 2)
+    y_low, y_high = padded([b for _, b in everything], SHARE)
     x, y = canvas.x_scale(x_low, x_high), canvas.y_scale(y_low, y_high)
     canvas.y_axis(y, y_title)
     canvas.x_axis(x, x_title)
@@ -90,7 +88,7 @@ def series(lines: Sequence[Series], *, x_title: str, y_title: str, title: str, d
             draw(x(a), y(b), f"dot-{style}", f"{line.name} at {a:g}: {b:.3f}", 4)
         draw(canvas.left + 130 * place + 6, 16, f"dot-{style}", line.name)
         canvas.text(canvas.left + 130 * place + 18, 20, line.name, anchor="start", style="name")
-    return canvas.render(title, description)
+    return canvas
 
 
 def cloud(
@@ -99,14 +97,12 @@ def cloud(
     *,
     x_title: str,
     y_title: str,
-    title: str,
-    description: str,
-) -> Markup:
+) -> Canvas:
     """Draw many points, and up to two straight lines across the frame: the first dashed, the second solid."""
     canvas = Canvas(height=320, top=20 + LEGEND_ROW * len(lines))
-    x_low, x_high = _padded([a for a, _ in points])
+    x_low, x_high = padded([a for a, _ in points], SHARE)
     ends = [line.slope * at + line.intercept for line in lines for at in (x_low, x_high)]
-    y_low, y_high = _padded([*(b for _, b in points), *ends])
+    y_low, y_high = padded([*(b for _, b in points), *ends], SHARE)
     x, y = canvas.x_scale(x_low, x_high), canvas.y_scale(y_low, y_high)
     canvas.y_axis(y, y_title)
     canvas.x_axis(x, x_title)
@@ -119,7 +115,7 @@ def cloud(
     style, radius = ("dot-main", 5) if len(points) <= FEW else ("dot-cloud", 3)
     for a, b in points:
         canvas.dot(x(a), y(b), style, f"{a:.3f}, {b:.3f}", radius)
-    return canvas.render(title, description)
+    return canvas
 
 
 def stacked_bars(
@@ -128,9 +124,7 @@ def stacked_bars(
     *,
     x_title: str,
     y_title: str,
-    title: str,
-    description: str,
-) -> Markup:
+) -> Canvas:
     """Draw counts one on the other.
 
     Args:
@@ -138,8 +132,6 @@ def stacked_bars(
         kinds: Style and name of each count, from the bottom of a bar to its top.
         x_title: What differs between bars.
         y_title: What is counted.
-        title: Name of the chart for those who hear it.
-        description: What it shows, in words.
     """
     rows = -(-len(kinds) // 2)
     canvas = Canvas(height=300 + LEGEND_ROW * rows, top=20 + LEGEND_ROW * rows, left=70)
@@ -155,7 +147,7 @@ def stacked_bars(
     base = canvas.height - canvas.bottom
     canvas.line(canvas.left, base, canvas.width - canvas.right, base, "axis")
     canvas.text((canvas.left + canvas.width - canvas.right) / 2, canvas.height - 8, x_title, style="label")
-    return canvas.render(title, description)
+    return canvas
 
 
 def _one_stack(canvas: Canvas, x: Scale, y: Scale, place: int, stack: Stack, kinds: Sequence[tuple[str, str]]) -> None:
@@ -167,9 +159,3 @@ def _one_stack(canvas: Canvas, x: Scale, y: Scale, place: int, stack: Stack, kin
             canvas.bar(left, y(below + count), right - left, height, style, f"{stack.name}, {words}: {count:,}")
         below += count
     canvas.text((left + right) / 2, canvas.height - canvas.bottom + 17, stack.name)
-
-
-def _padded(values: Sequence[float], share: float = 0.08) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    room = max(share * (high - low), 0.004)
-    return low - room, high + room

@@ -7,19 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from softgold.report.blocks import Cell, Figure, Panel, Section, Table, Tile, amount, named, numbers, real
-from softgold.report.convergence.plots import (
-    Range,
-    Series,
-    StraightLine,
-    cloud,
-    ranges,
-    series,
-)
+from softgold.report.blocks import Cell, Figure, Panel, Section, Table, Tile, amount, figure, named, numbers, real
+from softgold.report.convergence.plots import Range, Series, StraightLine, cloud, ranges, series
 from softgold.report.convergence.summary import ConvergenceSummary
 from softgold.report.convergence.variation import MOST_THRESHOLDS, image_table, rest_words, thin, variation_figure
-
-__all__ = ["convergence_section", "convergence_tiles"]
 
 MOST_POINTS = 300
 MOST_PAIRS = 40
@@ -35,7 +26,7 @@ Estimate = tuple[str, float | None, Record]
 
 
 def convergence_section(found: ConvergenceSummary) -> Section:
-    """Show the upper bound, what it rests on, and in what the raters differ."""
+    """Show the upper bound, its basis, and how the raters differ."""
     record = found.record
     figures = [_interval_figure(record), _threshold_figure(record)]
     points = _points(found)
@@ -58,7 +49,7 @@ def convergence_section(found: ConvergenceSummary) -> Section:
 
 
 def convergence_tiles(found: ConvergenceSummary) -> list[Tile]:
-    """Return the numbers that tell most."""
+    """Return the key numbers."""
     record = found.record
     kind = "masks" if record["masks"] else "boxes"
     drawn = f"{record['n_annotations']:,} {kind} of {len(record['raters']):,} raters"
@@ -70,7 +61,7 @@ def convergence_tiles(found: ConvergenceSummary) -> list[Tile]:
 
 
 def _estimates(record: Record) -> list[Estimate]:
-    """Return name, value on the full data and intervals of what a model can reach, the best founded first."""
+    """Return name, value on the full data and intervals of what a model can reach, the most reliable first."""
     rows: list[Estimate] = [(ESTIMATES["published line"], None, record["published"]["clipped"])]
     if record.get("refitted") is not None:
         rows.insert(0, (ESTIMATES["refitted line"], None, record["refitted"]["clipped"]))
@@ -80,7 +71,7 @@ def _estimates(record: Record) -> list[Estimate]:
 
 
 def _basis(record: Record) -> Estimate:
-    """Return the estimate that the upper bound rests on."""
+    """Return the estimate that is the basis of the upper bound."""
     return next(row for row in _estimates(record) if row[0] == ESTIMATES[record["basis"]])
 
 
@@ -98,11 +89,12 @@ def _interval_figure(record: Record) -> Figure:
     ]
     told = "; ".join(f"{row.name}: {row.low:.3f} to {row.high:.3f}" for row in rows)
     title = "The upper bound and its two intervals"
-    return Figure(
+    return figure(
         title,
         f"{name}: the upper bound is the right end of the interval of the full data. The interval of subsets of "
         f"{share} of the images is that of published tables; it says where such a subset falls.",
-        ranges(rows, x_title=name, title=title, description=told),
+        ranges(rows, x_title=name),
+        told,
     )
 
 
@@ -163,11 +155,12 @@ def _threshold_figure(record: Record) -> Figure:
         tuple((real(row["threshold"], 2), real(row.get(alpha)), real(row.get("map"))) for row in shown),
         rest=rest_words(len(shown), len(rows), "thresholds", "thresholds.csv"),
     )
-    return Figure(
+    return figure(
         title,
         "Two shapes count as one thing if they overlap by the threshold (intersection over union). The steeper a line "
         f"falls, the more raters differ in where things end and not in what they are. {told[:1].upper()}{told[1:]}.",
-        series(lines, x_title="overlap threshold", y_title="agreement", title=title, description=told),
+        series(lines, x_title="overlap threshold", y_title="agreement"),
+        told,
         table,
     )
 
@@ -194,35 +187,17 @@ def _line_figure(record: Record, points: list[tuple[float, float]]) -> Figure:
         if record.get(key)
     ]
     told = "; ".join(f"{name} line: mAP = {_equation(line)}" for name, line in lines)
-    title = "From alpha to mAP"
-    svg = cloud(
-        shown,
-        [StraightLine(f"{name}: {_equation(line)}", line["slope"], line["intercept"]) for name, line in lines],
-        x_title="alpha",
-        y_title="mAP",
-        title=title,
-        description=f"One dot per {what}. {told}.",
-    )
-    table = numbers(
-        ("line", "slope", "intercept", "Pearson", "R²", "points"),
-        [
-            (
-                name,
-                real(line["slope"]),
-                real(line["intercept"]),
-                real(line["pearson"]),
-                real(line["r2"]),
-                real(line["n_points"], 0),
-            )
-            for name, line in lines
-        ],
-    )
-    return Figure(
-        title,
+    drawn = [StraightLine(f"{name}: {_equation(line)}", line["slope"], line["intercept"]) for name, line in lines]
+    keys = ("slope", "intercept", "pearson", "r2")
+    rows = [[Cell(name), *(real(line[key]) for key in keys), real(line["n_points"], 0)] for name, line in lines]
+    table = numbers(("line", "slope", "intercept", "Pearson", "R²", "points"), rows)
+    return figure(
+        "From alpha to mAP",
         f"One dot per {what}{part}, averaged over the thresholds. The published line was fitted on three data sets, "
-        "the refitted one on this data at each threshold. The refitted line counts only with at least ten points "
-        "and an R² of 0.5 or more.",
-        svg,
+        f"the refitted one on this data{'' if of_pairs else ' at each threshold'}. The upper bound uses the refitted "
+        "line only with at least ten points and an R² of 0.5 or more.",
+        cloud(shown, drawn, x_title="alpha", y_title="mAP"),
+        f"One dot per {what}. {told}.",
         table,
     )
 

@@ -1,4 +1,4 @@
-"""The values of a report on label convergence, read from the folder that `softgold convergence` writes."""
+"""Values for a report on label convergence, read from the folder that `softgold convergence` writes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,19 @@ from typing import Any
 import pandas as pd
 
 from softgold.errors import StorageError
-from softgold.report.summary import file_names, read_json
-
-__all__ = ["ConvergenceSummary", "read_convergence"]
+from softgold.report.summary import file_names
+from softgold.runs.files import read_json
 
 RECORD = "convergence.json"
 KEYS = (
-    "sentence",
-    "basis",
-    "upper_bound",
-    "thresholds",
-    "pairs",
-    "alpha_interval",
-    "published",
-    "settings",
-    "variation",
+    *("sentence", "basis", "upper_bound", "thresholds", "pairs"),
+    *("alpha_interval", "published", "settings", "variation"),
 )
 IMAGE_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("image", "rater_a", "rater_b"), "str"),
     "threshold": "float64",
-    "bad_boundary": "int64",
-    "wrong_class": "int64",
-    "merge": "int64",
-    "merge_wrong_class": "int64",
-    "missed_or_additional": "int64",
-    "n_variations": "int64",
+    **dict.fromkeys(("bad_boundary", "wrong_class", "merge", "merge_wrong_class"), "int64"),
+    **dict.fromkeys(("missed_or_additional", "n_variations"), "int64"),
 }
 CHUNK = 50_000
 
@@ -64,9 +52,14 @@ def read_convergence(folder: Path) -> ConvergenceSummary | None:
     Raises:
         StorageError: A file of it is damaged.
     """
-    record = read_json(folder / RECORD, KEYS)
-    if record is None:
+    if not (folder / RECORD).is_file():
         return None
+    record = read_json(folder / RECORD, "softgold convergence")
+    absent = [key for key in KEYS if key not in record]
+    if absent:
+        raise StorageError(
+            f"{folder / RECORD} is not what this version of softgold writes: {', '.join(absent)} is missing in it"
+        )
     return ConvergenceSummary(
         name=folder.resolve().name,
         record=record,

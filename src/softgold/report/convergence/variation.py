@@ -1,4 +1,4 @@
-"""In what the raters differ, and on which images: part of the section on label convergence."""
+"""How the raters differ, and on which images: part of the section on label convergence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from softgold.report.blocks import Cell, Figure, Table, amount, named, real
+from softgold.report.blocks import Cell, Figure, Table, amount, figure, named, real
 from softgold.report.convergence.plots import Stack, stacked_bars
-
-__all__ = ["MOST_THRESHOLDS", "image_table", "rest_words", "thin", "variation_figure"]
 
 # Name in the files, and words; in the order of the bars, from below.
 TYPES = (
@@ -44,26 +42,19 @@ def variation_figure(record: Record) -> Figure:
     ]
     first, counts = ordered[0]
     told = f"At {first:g}: " + ", ".join(f"{words} {counts[name]:,}" for name, words in TYPES)
-    title = "Types of variation"
-    svg = stacked_bars(
-        stacks,
-        [(f"type-{name.replace('_', '-')}", words) for name, words in TYPES],
-        x_title="overlap threshold",
-        y_title="count",
-        title=title,
-        description=told,
-    )
+    kinds = [(f"type-{name.replace('_', '-')}", words) for name, words in TYPES]
     shown = thin(ordered, MOST_THRESHOLDS)
     table = Table(
         ("threshold", *(words for _, words in TYPES)),
         tuple((real(threshold, 2), *(amount(counts[name]) for name, _ in TYPES)) for threshold, counts in shown),
         rest=rest_words(len(shown), len(ordered), "thresholds", "variation.csv"),
     )
-    return Figure(
-        title,
-        "In what the raters differ, all pairs of raters together. Two shapes that match count once, and one that the "
+    return figure(
+        "Types of variation",
+        "How the raters differ, all pairs of raters together. Two shapes that match count once, and one that the "
         f"other rater did not draw counts by itself, so bars grow where matches fall apart. {told}.",
-        svg,
+        stacked_bars(stacks, kinds, x_title="overlap threshold", y_title="count"),
+        told,
         table,
     )
 
@@ -86,8 +77,8 @@ def image_table(images: pd.DataFrame) -> Table:
         ("image", "raters", "variations", *(words for _, words in kinds)),
         rows,
         "Images to look at",
-        f"Where two raters differ most at an overlap threshold of {threshold:g}; the instruction that is missing often "
-        "shows on these.",
+        f"Where two raters differ most at an overlap threshold of {threshold:g}; these images often "
+        "show which instruction is missing.",
         f"{len(shown):,} of {len(images):,} rows at this threshold; all are in images.csv",
     )
 
@@ -104,5 +95,5 @@ def thin(values: Sequence[Entry], most: int) -> list[Entry]:
 
 
 def rest_words(shown: int, total: int, what: str, file: str) -> str:
-    """Say where the rows are that are not shown; nothing if all are."""
+    """Say where to find rows that are not shown; nothing if all are."""
     return "" if shown == total else f"{shown:,} of {total:,} {what}; all are in {file}"

@@ -1,4 +1,4 @@
-"""The demo's report in a real browser: nothing fails, nothing is blank, nothing sticks out, and the sort sorts."""
+"""The report in a real browser: nothing fails, nothing is blank, nothing sticks out, and the sort sorts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from softgold.cli import main
+from softgold.report import write_report
+from softgold.report.blocks import Cell, Panel, Section, Table, amount, interval, named, percent
+from softgold.report.html import render_page
+from softgold.report.pages import Page
 
 SECTIONS = ["data", "soft-labels", "experts", "models", "annotators", "next", "fit", "about"]
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
@@ -27,10 +31,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("browser") / "demo_run"
-    assert main(["demo", "-o", str(folder), "--quiet"]) == 0
-    return folder / "report.html"
+def report(full_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(full_run, tmp_path_factory.mktemp("browser") / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +136,24 @@ def test_nothing_sticks_out(driver: object, report: Path, width: int) -> None:
     assert wide <= width
     driver.execute_script("window.scrollTo(500, 0)")
     assert driver.execute_script("return window.scrollX") == 0
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_every_row_of_a_whole_table_is_in_view(driver: object, tmp_path: Path, width: int) -> None:
+    columns = ("question", "items", "positive", "in doubt", "expected wrong", "threshold", "agreement with experts")
+    numbers = (amount(500), percent(0.374), amount(123), percent(0.158), interval(0.235, 0.031, 0.66))
+    cells = (*numbers, Cell("84.2 % (61–87)", 84.2))
+    rows = tuple((named(f"Enlarged Cardiomediastinum {at}"), *cells) for at in range(40))
+    section = Section("overview", "Overview", "", (Panel(tables=(Table(columns, rows, is_whole=True),)),))
+    path = tmp_path / "page.html"
+    path.write_text(render_page(Page("study", "", (), (section,), (), frozenset())), encoding="utf-8")
+    open_at(driver, path, width)
+    sizes = "const box = document.querySelector('.scroll'); return [box.scrollHeight - box.clientHeight, "
+    sizes += "box.scrollWidth - box.clientWidth, document.documentElement.scrollWidth]"
+    hidden_below, hidden_right, page_width = driver.execute_script(sizes)
+    assert hidden_below == 0
+    assert page_width <= width
+    assert width < 1200 or hidden_right == 0
 
 
 def test_the_sort_sorts(driver: object, report: Path) -> None:

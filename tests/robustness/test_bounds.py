@@ -1,0 +1,121 @@
+"""Inputs without end, numbers without measure, links in a circle, and two updates at once: a sentence each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from robustness.conftest import Server
+from softgold.errors import InputError, OutputError, StorageError
+from softgold.output import check_target, update_directory, write_tables
+from softgold.planning import rounds
+from softgold.readers import read_votes
+from softgold.readers.contents import open_content
+from softgold.runs import open_run
+
+LIMITS = {"seconds": 60, "memory": 2 * 2**30}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("describe /dev/zero --max-bytes 1000000", "gives more than 1,000,000 bytes"),
+        ("duplicates status /dev/zero", "not a regular file"),
+        ("next fitted --budget 3 --max-per-item 99999999999999999999", "at most 20"),
+        ("calibrate run --experts experts.csv --force --n-bootstrap 99999999999999", "at most 1,000,000"),
+        ("evaluate run --scores scores.csv --force --n-bootstrap 99999999999999", "at most 1,000,000"),
+        ("fit votes.csv -o circle --model mean", "leads back to itself"),
+        ("sample-experts run -o circle", "leads back to itself"),
+        ("import export.json -o twice.csv --gold-out twice.csv", "cannot be written to one file"),
+        ("next fitted --forecast -o twice.csv --ambiguous twice.csv", "cannot be written to one file"),
+    ],
+)
+def test_a_sentence_and_nothing_written(server: Server, copies: Callable[[], Path], line: str, words: str) -> None:
+    folder = copies()
+    (folder / "circle").symlink_to("circle")
+    before = sorted(folder.iterdir())
+    done = server.run(*line.split(), folder=folder, **LIMITS)
+    assert done.code == 2, done.err
+    assert words in done.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_workbook_is_held_to_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "votes.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/worksheets/sheet1.xml", "A" * 2_000_000)
+    assert open_content(path, 1_000_000).members[0].limit == 1_000_000
+    with pytest.raises(InputError, match="unpacks to more than 1,000,000 bytes"):
+        read_votes(path, max_bytes=1_000_000)
+
+
+def test_a_circle_of_links_is_no_target(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(OutputError, match="leads back to itself"):
+        check_target(tmp_path / "one")
+
+
+def test_one_file_for_two_tables_is_refused(tmp_path: Path) -> None:
+    table = pd.DataFrame({"item": ["x"]})
+    with pytest.raises(OutputError, match="one file"):
+        write_tables([(tmp_path / "a.csv", table), (tmp_path / "a.csv", table)])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_second_of_two_updates_is_refused(copies: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copies()
+    table = read_votes(folder / "more_votes.csv")
+    fit = rounds.fit
+
+    def fit_while_another_updates(*arguments: object, **options: object) -> object:
+        monkeypatch.setattr(rounds, "fit", fit)
+        rounds.update_run(folder / "fitted", table)
+        return fit(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rounds, "fit", fit_while_another_updates)
+    with pytest.raises(OutputError, match="replaced by another process"):
+        rounds.update_run(folder / "fitted", table)
+    assert len(open_run(folder / "fitted").record.history) == 2
+
+
+@pytest.mark.slow
+def test_parts_of_a_run_that_was_replaced_are_not_mixed(server: Server, copies: Callable[[], Path]) -> None:
+    folder = copies()
+    run = open_run(folder / "fitted")
+    assert run.record.model == "two-class"
+    assert server.run(*["fit", "votes.csv", "-o", "fitted", "--model", "mean", "--force"], folder=folder).code == 0
+    with pytest.raises(StorageError, match="replaced by another fit"):
+        _ = run.fit
+
+
+def test_junk_in_place_of_a_journal_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / ".softgold-journal").write_text("junk")
+    with update_directory(tmp_path, ["a.txt"]) as folder:
+        (folder / "a.txt").write_text("a")
+    assert (tmp_path / "a.txt").read_text() == "a"
+
+
+def test_nothing_is_imported_before_ctrl_c_is_met() -> None:
+    code = "import sys; before = set(sys.modules); import softgold.cli; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(eval(done.stdout)) <= {"__future__", "softgold", "softgold.cli"}
+
+
+@pytest.mark.slow
+def test_the_next_round_replaces_soft_labels_in_parquet_too(copies: Callable[[], Path]) -> None:
+    folder = copies()
+    run = folder / "fitted"
+    pd.read_csv(run / "soft_labels.csv", dtype={"item": "str"}).to_parquet(run / "soft_labels.parquet")
+    rounds.update_run(run, read_votes(folder / "more_votes.csv"))
+    assert len(open_run(run).soft_labels) == open_run(run).votes.n_items
