@@ -213,7 +213,7 @@ class ClusterDriver:
             positive, sums, change = self._sweep(tables, before)
         except (CancelledError, CommClosedError, KilledWorker, TimeoutError):
             raise InputError(
-                "the Dask cluster lost workers faster than they could be made up for; look at their memory, and fit again"
+                "the Dask cluster lost workers faster than others could replace them; check their memory and fit again"
             ) from None
         self._kept = {number: positive} if before is None or since is None else {since: before, number: positive}
         return Swept(VoteSums(sums.mass, sums.yes), ItemTotals(*sums.totals.tolist()), change)
