@@ -19,15 +19,17 @@ from scipy.stats import multivariate_normal
 from softgold.errors import ConvergenceWarning
 from softgold.models.base import fit
 from softgold.models.crowd import coordinate
+from softgold.models.crowd import sums as sums_module
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond
 from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.classes import VoteClasses, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem, start_state, sweep
-from softgold.models.crowd.drivers import GROUP_CHUNKS, ChunkDriver, Tables, Total, group_sums, step
+from softgold.models.crowd.drivers import ChunkDriver, Tables, step
 from softgold.models.crowd.items import item_masses, item_rates
 from softgold.models.crowd.packing import unpack
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, TwoClassPrior
+from softgold.models.crowd.sums import FAN, sum_groups
 from softgold.models.crowd.threads import worker_pool
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
@@ -454,20 +456,23 @@ def test_the_size_of_chunks_does_not_matter(crowd: Any, name: str) -> None:
     assert parts.elbo == pytest.approx(whole.elbo, rel=1e-10)
 
 
-def test_groups_summed_elsewhere_give_the_same_bits(crowd: Any) -> None:
+@pytest.mark.parametrize("share", [1, 3, 8, 9, 20])
+def test_groups_summed_elsewhere_give_the_same_bits(crowd: Any, share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums_module, "GROUP_CHUNKS", 1)
     votes, prior = crowd.votes, PRIORS["two-class"]
-    problem = problem_of(votes, prior, size=7)
+    problem, count = problem_of(votes, prior, size=7), votes.n_annotators
     chunks = vote_chunks(votes, size=7)
-    assert len(chunks) > 2 * GROUP_CHUNKS
+    assert len(chunks) > FAN**2 + FAN + 1  # three levels of sums
     state = plain_sweeps(votes, prior, 3, learn=True)
     with worker_pool() as pool:
         tables: Tables = problem.tables(state.skills, state.population, pool)
         here = problem.driver.sweep(tables, pool, number=1, since=None)
-    total = Total(votes.n_annotators, tables.states)
-    for first in range(0, len(chunks), GROUP_CHUNKS):
-        results = [(chunk, step(chunk, tables)) for chunk in chunks[first : first + GROUP_CHUNKS]]
-        total.add_group(group_sums(results, votes.n_annotators, tables.states))
-    sums, totals = total.result()
+    groups = [[(chunk, step(chunk, tables))] for chunk in chunks]
+    firsts = range(0, len(groups), share)
+    trees = [sum_groups(groups[first : first + share], count, tables.states, first) for first in firsts]
+    while len(trees) > 1:  # from the right: the order in which neighbours are joined does not matter
+        trees[-2:] = [trees[-2].join(trees[-1])]
+    sums, totals = trees[0].total(count)
     assert sums.mass.tobytes() == here.sums.mass.tobytes()
     assert sums.yes.tobytes() == here.sums.yes.tobytes()
     assert totals == here.totals

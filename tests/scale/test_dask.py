@@ -18,7 +18,8 @@ import pytest
 import softgold
 from softgold.errors import DataWarning, InputError, UsageError
 from softgold.models.base import Progress
-from softgold.models.crowd import drivers
+from softgold.models.crowd import sums
+from softgold.models.crowd.chunks import CHUNK_VOTES
 from softgold.simulation import simulate
 
 distributed = pytest.importorskip("distributed")
@@ -82,11 +83,12 @@ def test_soft_labels_are_a_dask_frame(client: Any, frame: pd.DataFrame) -> None:
 def test_groups_of_chunks_are_added_in_one_order(
     client: Any, monkeypatch: pytest.MonkeyPatch, assert_same_posterior: Same
 ) -> None:
-    for module in (drivers, grouping):
-        monkeypatch.setattr(module, "GROUP_CHUNKS", 2)
-    votes = simulate(n_items=8_000, n_annotators=60, seed=3).votes.to_frame()
-    expected = in_memory(votes, max_steps=4)
-    found = sgd.fit(dd.from_pandas(votes, npartitions=4), client, max_steps=4)
+    for module in (sums, grouping):
+        monkeypatch.setattr(module, "GROUP_CHUNKS", 1)
+    votes = simulate(n_items=30_000, n_annotators=60, seed=3).votes.to_frame()
+    assert len(votes) > sums.FAN * CHUNK_VOTES
+    expected = in_memory(votes, max_steps=3)
+    found = sgd.fit(dd.from_pandas(votes, npartitions=4), client, max_steps=3)
     assert_same_posterior(found.to_local().posterior, expected.posterior)
 
 

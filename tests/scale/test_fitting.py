@@ -15,7 +15,7 @@ from softgold.errors import UsageError
 from softgold.models.base import Fit, find_model, fit
 from softgold.models.crowd import models
 from softgold.models.crowd.chunks import vote_chunks
-from softgold.models.crowd.drivers import GROUP_CHUNKS
+from softgold.models.crowd.sums import GROUP_CHUNKS
 from softgold.readers import read_votes
 from softgold.scale.fitting import StreamedFit, fit_store
 from softgold.scale.store import VoteStore

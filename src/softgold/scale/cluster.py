@@ -1,8 +1,8 @@
 """A Dask cluster at work: connecting, calling functions on workers, and the driver of the sweeps.
 
 Chunks stay on the workers as futures. What is lost with a worker is computed again on the others, from the source if
-need be. Every group of chunks is summed where it lives; the sums of the groups are then added in their order, from
-worker to worker, so that one table of sums per worker travels and the bits are those of every other driver.
+need be. Every thread of a worker has a share of consecutive groups of chunks, which it sums as far as their tree of
+sums allows; the trees of all shares are joined in pairs. The bits are those of every other driver.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from softgold.errors import InputError, UsageError
 from softgold.models.base import FloatArray
-from softgold.models.crowd.annotators import Response, VoteSums
+from softgold.models.crowd.annotators import Response
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.drivers import GroupSums, Swept, Tables, Total, group_sums, step
-from softgold.models.crowd.population import ItemTotals
+from softgold.models.crowd.drivers import Swept, Tables, step
+from softgold.models.crowd.items import ChunkResult
+from softgold.models.crowd.sums import SumTree, sum_groups
 from softgold.models.crowd.threads import single_threaded_blas
+from softgold.scale.allocation import kept_memory
 
 CONNECT_SECONDS = 5
 
@@ -78,14 +81,15 @@ class Cluster:
     client: Any
 
     @property
-    def workers(self) -> list[str]:
-        """Addresses of the workers, sorted."""
-        return sorted(self.client.nthreads())
+    def threads(self) -> list[str | None]:
+        """Address of the worker of each thread, sorted; [None] where all workers are lost just now."""
+        found = sorted(self.client.nthreads().items())
+        return [worker for worker, count in found for _ in range(count)] or [None]
 
     @property
     def n_threads(self) -> int:
         """Number of tasks that run at the same time."""
-        return max(1, int(sum(self.client.nthreads().values())))
+        return len(self.threads)
 
     def check(self, seconds: float = CONNECT_SECONDS) -> None:
         """Raise where no worker comes within some seconds."""
@@ -97,7 +101,8 @@ class Cluster:
     def call(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Future:
         """Call a function on a worker, on a certain one if it is there; futures among the arguments are awaited."""
         place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        return self.client.submit(function, *arguments, pure=False, **place)
+        key = f"{function.__name__.lstrip('_')}-{uuid4()}"
+        return self.client.submit(_on_worker, function, *arguments, key=key, pure=False, **place)
 
     def keep(self, value: Any) -> Future:
         """Return a value as a future that many calls share and that no lost worker takes away."""
@@ -127,82 +132,95 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _add(left: Any, right: Any) -> Any:
-    return left + right
+def _on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+    with single_threaded_blas(), kept_memory():
+        return function(*arguments)
 
 
-def tree_sum(cluster: Cluster, futures: Sequence[Future]) -> Any:
-    """Return the sum of arrays on the workers, added in pairs there; for numbers whose sum is exact."""
+def in_pairs(cluster: Cluster, function: Callable[[Any, Any], Any], futures: Sequence[Future]) -> Future:
+    """Put neighbours together on the workers, pair by pair, until one is left."""
     level = list(futures)
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
-        level = [cluster.call(_add, *pair) for pair in pairs] + ([level[-1]] if len(level) % 2 else [])
-    return cluster.results(level)[0]
+        level = [cluster.call(function, *pair) for pair in pairs] + ([level[-1]] if len(level) % 2 else [])
+    return level[0]
 
 
 @dataclass(frozen=True, eq=False)
-class _GroupResult:
-    sums: GroupSums
+class Share:
+    """Consecutive groups of chunks that one thread of a worker sweeps over.
+
+    Attributes:
+        first: Number of the first group.
+        groups: The chunks of each group, on the worker.
+        worker: Address of the worker, None for any; another one takes over if it is lost.
+    """
+
+    first: int
+    groups: tuple[Future, ...]
+    worker: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class _ShareResult:
+    tree: SumTree
     positive: FloatArray
     change: float
 
 
-def _sweep_group(
-    chunks: Sequence[VoteChunk], tables: Tables, before: FloatArray | None, n_annotators: int
-) -> _GroupResult:
-    """Update the items of a group, and add up what its chunks return."""
+def _sweep_share(
+    first: int, groups: Sequence[Sequence[VoteChunk]], tables: Tables, before: FloatArray | None, n_annotators: int
+) -> _ShareResult:
+    """Update the items of a share, and add up what its chunks return."""
     found = []
 
-    def results() -> Iterable[tuple[VoteChunk, Any]]:
+    def results(chunks: Sequence[VoteChunk]) -> Iterator[tuple[VoteChunk, ChunkResult]]:
         for chunk in chunks:
             result = step(chunk, tables)
             found.append(result.positive)
             yield chunk, result
 
-    with single_threaded_blas():
-        sums = group_sums(results(), n_annotators, tables.states)
+    tree = sum_groups(map(results, groups), n_annotators, tables.states, first)
     positive = np.concatenate(found)
-    change = np.inf if before is None else float(np.abs(positive - before).max())
-    return _GroupResult(sums, positive, change)
+    return _ShareResult(tree, positive, np.inf if before is None else float(np.abs(positive - before).max()))
 
 
-def _positive(result: _GroupResult) -> FloatArray:
+def _positive(result: _ShareResult) -> FloatArray:
     return result.positive
 
 
-def _accumulate(
-    before: tuple[GroupSums, float] | None, results: Sequence[_GroupResult], n_annotators: int, tables: Tables
-) -> tuple[GroupSums, float]:
-    """Add the sums of the next groups, in their order; return them with the largest change."""
-    total, change = Total(n_annotators, tables.states), 0.0
-    if before is not None:
-        total.add_group(before[0])
-        change = before[1]
-    for result in results:
-        total.add_group(result.sums)
-        change = max(change, result.change)
-    sums, totals = total.result()
-    rows = np.arange(n_annotators)
-    return GroupSums(rows, sums.mass, sums.yes, np.array(astuple(totals))), change
+_Sums = tuple[SumTree, float]
+
+
+def _sums(result: _ShareResult) -> _Sums:
+    return result.tree, result.change
+
+
+def _join(left: _Sums, right: _Sums) -> _Sums:
+    return left[0].join(right[0]), max(left[1], right[1])
+
+
+def _swept(sums: _Sums, n_annotators: int) -> Swept:
+    return Swept(*sums[0].total(n_annotators), sums[1])
 
 
 class ClusterDriver:
-    """Groups of chunks on the workers of a cluster; see `models.crowd.drivers.Driver`.
+    """Shares of groups of chunks on the workers of a cluster; see `models.crowd.drivers.Driver`.
 
     Args:
         cluster: The cluster.
-        groups: The chunks of each group, as futures.
+        shares: The chunks.
         n_items: Number of kinds of items.
         annotator_weight: Number of annotators of each kind, shape (A,).
     """
 
-    def __init__(self, cluster: Cluster, groups: Sequence[Future], n_items: int, annotator_weight: FloatArray) -> None:
-        self._cluster, self._groups = cluster, groups
+    def __init__(self, cluster: Cluster, shares: Sequence[Share], n_items: int, annotator_weight: FloatArray) -> None:
+        self._cluster, self._shares = cluster, shares
         self.n_items, self.annotator_weight = n_items, annotator_weight
         self._kept: dict[int, Futures] = {}
 
     def sweep(self, tables: Tables, pool: ThreadPoolExecutor, *, number: int, since: int | None) -> Swept:
-        """Sweep over the groups; what a lost worker had, Dask computes again on the others."""
+        """Sweep over the shares; what a lost worker had, Dask computes again on the others."""
         from concurrent.futures import CancelledError
 
         from distributed.comm.core import CommClosedError
@@ -210,32 +228,28 @@ class ClusterDriver:
 
         before = None if since is None else self._kept[since]
         try:
-            positive, sums, change = self._sweep(tables, before)
+            positive, swept = self._sweep(tables, before)
         except (CancelledError, CommClosedError, KilledWorker, TimeoutError):
             raise InputError(
                 "the Dask cluster lost workers faster than others could replace them; check their memory and fit again"
             ) from None
         self._kept = {number: positive} if before is None or since is None else {since: before, number: positive}
-        return Swept(VoteSums(sums.mass, sums.yes), ItemTotals(*sums.totals.tolist()), change)
+        return swept
 
-    def _sweep(self, tables: Tables, before: Futures | None) -> tuple[Futures, GroupSums, float]:
-        """Return p of the groups, their sums and the largest change."""
+    def _sweep(self, tables: Tables, before: Futures | None) -> tuple[Futures, Swept]:
+        """Return p of the shares, and what they say together."""
         cluster, count = self._cluster, len(self.annotator_weight)
         # All that a chunk needs of the response; the rest stays here.
         nothing = np.empty((0, 0))
-        lean = replace(tables, response=Response(tables.response.softplus, nothing, nothing))
-        sent = cluster.keep(lean)
-        earlier = (None,) * len(self._groups) if before is None else before
+        sent = cluster.keep(replace(tables, response=Response(tables.response.softplus, nothing, nothing)))
         results = [
-            cluster.call(_sweep_group, group, sent, past, count)
-            for group, past in zip(self._groups, earlier, strict=True)
+            cluster.call(_sweep_share, share.first, list(share.groups), sent, past, count, worker=share.worker)
+            for share, past in zip(self._shares, before or (None,) * len(self._shares), strict=True)
         ]
         positive = tuple(cluster.call(_positive, result) for result in results)
-        total = None
-        for some in np.array_split(np.arange(len(results)), min(len(results), len(cluster.workers) or 1)):
-            total = cluster.call(_accumulate, total, [results[at] for at in some], count, sent)
-        sums, change = cluster.client.gather(total)
-        return positive, sums, change if before is not None else np.inf
+        together = in_pairs(cluster, _join, [cluster.call(_sums, result) for result in results])
+        swept: Swept = cluster.client.gather(cluster.call(_swept, together, count))
+        return positive, swept
 
     def holds(self, number: int) -> bool:
         """Return whether the p of a sweep is kept."""

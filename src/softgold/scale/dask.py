@@ -285,7 +285,7 @@ class _ClusterFit:
     def run(self) -> DaskFit:
         flip = not self.prior.start().has_lean and turned_over(self.study)
         layout = lay_out(self.study, flip)
-        driver = ClusterDriver(self.cluster, layout.groups, layout.n_items, layout.annotator_weight)
+        driver = ClusterDriver(self.cluster, layout.shares, layout.n_items, layout.annotator_weight)
         problem = Problem(driver, self.prior, self.lattice)
         state = self._sweeps(problem, layout)
         doubt = prevalence_doubt(problem, state.skills, state.population)

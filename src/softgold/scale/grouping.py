@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours, mixed
-from softgold.models.crowd.drivers import GROUP_CHUNKS
+from softgold.models.crowd.sums import FAN, GROUP_CHUNKS
 from softgold.scale.block_study import BlockStudy
-from softgold.scale.cluster import Cluster, Future, tree_sum
+from softgold.scale.cluster import Cluster, Future, Share, in_pairs
 from softgold.scale.kinds import (
     Bucket,
     bucket_cuts,
@@ -30,6 +31,7 @@ from softgold.scale.kinds import (
 )
 
 ALL_COLOURS = float(2**64)
+EVEN = 16  # sums of groups per thread from which on shares end with one: they differ by at most a sixteenth
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +39,14 @@ class Layout:
     """Where the kinds of a fit are.
 
     Attributes:
-        groups: The chunks of each group, on the workers.
+        shares: The chunks, on the workers.
         n_items: Number of kinds of items.
         item: Kind of each item, by first appearance, shape (I,).
         annotator: Kind of each annotator, shape (A,).
         annotator_weight: Number of annotators of each kind.
     """
 
-    groups: tuple[Future, ...]
+    shares: tuple[Share, ...]
     n_items: int
     item: NDArray[np.int64]
     annotator: NDArray[np.intp]
@@ -89,7 +91,8 @@ def _refine(study: BlockStudy, flip: bool) -> _Coloured:
     count = (1, 1)
     for _ in range(MOST_ROUNDS):
         seen = [cluster.call(see_items, block, colours, flip) for block, colours in zip(blocks, items, strict=True)]
-        annotators = mixed(annotators + mixed(tree_sum(cluster, seen)))
+        total = cluster.results([in_pairs(cluster, _add, seen)])[0]
+        annotators = mixed(annotators + mixed(total))
         sent = cluster.keep(annotators)
         items = tuple(
             cluster.call(colour_items, block, colours, sent, flip) for block, colours in zip(blocks, items, strict=True)
@@ -102,6 +105,10 @@ def _refine(study: BlockStudy, flip: bool) -> _Coloured:
     numbers = study.by_block(np.arange(n_items, dtype=np.uint64))
     unsettled = tuple(cluster.keep(some) for some in numbers)
     return _Coloured(unsettled, np.arange(n_annotators, dtype=np.uint64), n_items, float(n_items))
+
+
+def _add(left: Colours, right: Colours) -> Colours:
+    return left + right
 
 
 def _distinct(cluster: Cluster, items: Sequence[Future]) -> int:
@@ -138,32 +145,49 @@ def lay_out(study: BlockStudy, flip: bool) -> Layout:
     sizes = np.array(cluster.results([cluster.call(_size, bucket) for bucket in buckets]))
     before = np.concatenate([[[0, 0]], np.cumsum(sizes, axis=0)])
     item = _item_kinds(study, coloured, buckets, before[:-1, 0], merge)
-    return Layout(_groups(cluster, buckets, before, weight), int(before[-1, 0]), item, annotator, weight)
+    return Layout(_shares(cluster, buckets, before, weight), int(before[-1, 0]), item, annotator, weight)
 
 
 def _size(bucket: Bucket) -> tuple[int, int]:
     return len(bucket.kinds.colours), len(bucket.kinds.pairs)
 
 
-def _groups(
+def _shares(
     cluster: Cluster, buckets: Sequence[Future], before: NDArray[np.int64], weight: FloatArray
-) -> tuple[Future, ...]:
-    """Build the chunks of every group from the buckets that have its kinds."""
+) -> tuple[Share, ...]:
+    """Build the chunks of every group from the buckets that have its kinds, as many groups on every thread."""
     n_items = int(before[-1, 0])
     found = cluster.results(
         [cluster.call(bucket_cuts, bucket, *map(int, first)) for bucket, first in zip(buckets, before, strict=False)]
     )
     cuts = np.unique(np.concatenate(found))
     cuts = np.append(cuts[cuts < n_items], n_items)
-    sent, workers = cluster.keep(weight), cluster.workers
-    first_chunks = range(0, len(cuts) - 1, GROUP_CHUNKS)
-    groups = []
-    for number, first in enumerate(first_chunks):
+    sent, first_chunks = cluster.keep(weight), range(0, len(cuts) - 1, GROUP_CHUNKS)
+
+    def group(number: int, worker: str | None) -> Future:
+        first = first_chunks[number]
         mine = cuts[first : first + GROUP_CHUNKS + 1].tolist()
-        worker = workers[number * len(workers) // len(first_chunks)]
         pieces = _pieces(cluster, buckets, before[:, 0], mine[0], mine[-1])
-        groups.append(cluster.call(build_group, mine, pieces, sent, worker=worker))
-    return tuple(groups)
+        return cluster.call(build_group, mine, pieces, sent, worker=worker)
+
+    threads = cluster.threads
+    ends = share_ends(len(first_chunks), len(threads))
+    return tuple(
+        Share(first, tuple(group(number, worker) for number in range(first, last)), worker)
+        for (first, last), worker in zip(pairwise(ends), threads, strict=True)
+        if first < last
+    )
+
+
+def share_ends(n_groups: int, n_threads: int) -> list[int]:
+    """Return where the shares of the threads begin, and the number of groups; many groups are not cut out of a sum.
+
+    >>> share_ends(20, 3), share_ends(1000, 3)
+    ([0, 7, 13, 20], [0, 336, 664, 1000])
+    """
+    unit = FAN if n_groups >= EVEN * FAN * n_threads else 1
+    cuts = np.rint(np.arange(1, n_threads) * n_groups / n_threads / unit).astype(int) * unit
+    return [0, *cuts.tolist(), n_groups]
 
 
 def _pieces(
