@@ -1,13 +1,15 @@
 """Time fits of a million to a hundred million votes in memory, on disk and on a Dask cluster, each in its own process.
 
     python scripts/bench/scale.py --sizes 1e6 1e7
-    python scripts/bench/scale.py --sizes 1e6 1e7 1e8 --drivers memory disk --markdown docs/scale.md
+    python scripts/bench/scale.py --sizes 1e8 --drivers disk --results scale.json --markdown docs/scale.md
 
 Votes are simulated in parts, into one Parquet file per size: 20,000 annotators, 8 votes per item, an item's votes one
 after the other (`--shuffled`: in random order within each million). A fit is the coordinate engine, from the file to a
 written run. Peak memory is that of the process and its children together, looked at ten times per second. crowd-kit's
-Dawid-Skene gets the same votes as a frame, for ten iterations. `--markdown FILE` puts the tables between the marks
-`<!-- bench -->` and `<!-- /bench -->` of a page.
+Dawid-Skene gets the same votes as a frame, for ten iterations. `--results FILE` keeps every row in a JSON file as soon
+as it is measured, and the tables show all rows of that file, so that a bench can be run in pieces; `--sizes` without a
+number measures nothing. `--markdown FILE` puts the tables between the marks `<!-- bench -->` and `<!-- /bench -->` of a
+page.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import shutil
 import statistics
 import subprocess
@@ -23,6 +26,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +36,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as arrow_parquet
 
 ANNOTATORS, VOTES_PER_ITEM, PART = 20_000, 8, 1_000_000
-DRIVERS = ("memory", "disk", "dask")
 LARGEST = {"memory": 10**7, "dask": 10**7, "crowd-kit": 10**7}
 MEMORY, ITERATIONS = "2GB", 10
+SUMS = 2  # tables of sums that a worker gives on, where its share ends with a whole sum of groups
 COLUMNS = ("votes", "driver", "whole (s)", "to the first sweep (s)", "per sweep (s)", "sweeps", "peak memory (GB)", "p")
 
 
@@ -131,7 +135,7 @@ def on_dask(path: Path, run: Path) -> dict[str, Any]:
     import softgold.dask as sgd
 
     clock = Clock()
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         found = sgd.fit(str(path), client=client, on_progress=clock).to_local()
         found.save(run)
         return clock.figures() | {"p": digest([found.posterior.soft_labels().p])}
@@ -208,35 +212,45 @@ def row(votes: int, driver: str, found: dict[str, Any]) -> str:
         f"{found['peak']:.2f}",
         f"`{found['p']}`" if found["p"] else "",
     )
-    return f"| {' | '.join(cells)} |"
+    return f"|{'|'.join(cells)}|"
 
 
-def ratios(found: dict[tuple[int, str], dict[str, Any]]) -> list[str]:
-    """Return the ratios that matter, of times of this run."""
+Rows = dict[tuple[int, str], dict[str, Any]]
+
+
+def ratios(found: Rows) -> list[str]:
+    """Return the ratios that matter; those of rows of two runs say so."""
+
+    def line(here: tuple[int, str], other: tuple[int, str], what: str, name: str) -> str:
+        ratio = found[here]["whole"] / found[other]["whole"]
+        return f"- {what}: {ratio:.2f} times {name}{'' if found[here]['run'] == found[other]['run'] else ' (two runs)'}"
+
     lines = []
-    for (votes, driver), here in found.items():
-        for other, name in (((votes, "memory"), "in memory"), ((votes // 10, driver), "at a tenth of the votes")):
+    for votes, driver in found:
+        tenth = votes // 10
+        for other, name in (((votes, "memory"), "in memory"), ((tenth, driver), "at a tenth of the votes")):
             if other in found and other != (votes, driver) and driver != "crowd-kit":
-                lines.append(f"- {votes:,} votes, {driver}: {here['whole'] / found[other]['whole']:.2f} times {name}")
-        if driver == "disk" and (votes // 10, "memory") in found and (votes // 10, "disk") in found:
-            ratio = here["whole"] / found[votes // 10, "memory"]["whole"]
-            lines.append(f"- {votes:,} votes on disk: {ratio:.2f} times {votes // 10:,} in memory")
+                lines.append(line((votes, driver), other, f"{votes:,} votes, {driver}", name))
+        if driver == "disk" and (tenth, "memory") in found:
+            lines.append(line((votes, driver), (tenth, "memory"), f"{votes:,} votes on disk", f"{tenth:,} in memory"))
     return lines
 
 
-def estimate(found: dict[tuple[int, str], dict[str, Any]], states: int = 63) -> list[str]:
+def estimate(found: Rows, states: int = 63) -> list[str]:
     """Return a paper estimate of a sweep over 1e10 votes on a cluster, from the largest sweep on this machine."""
     votes, driver = max(key for key in found if key[1] != "crowd-kit")
     cores, workers, wire, target = 2, 64, 1e9, 10**10
     speed = votes / found[votes, driver]["per_sweep"] / cores
     down, up = ANNOTATORS * (states + 5) * 8, ANNOTATORS * (states + 2) * 8
-    # The scheduler serves one worker after the other, and the sums go from worker to worker.
-    compute, move = target / (speed * workers * 16), (down + up) * workers / wire
+    # Workers pass the table on to each other, and join their sums in pairs: both take a round per doubling.
+    rounds = math.ceil(math.log2(workers))
+    compute, move = target / (speed * workers * 16), rounds * (down + SUMS * up) / wire
     return [
         f"Votes per second and core in a sweep: {speed:,.0f} ({votes:,} votes, {driver}).",
-        f"A worker gets {down / 1e6:.1f} MB per sweep and gives back {up / 1e6:.1f} MB, whatever the number of votes.",
-        f"{target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per sweep, {move:.2f} s",
-        f"on a network of 8 Gbit/s, and {target * 8 / workers / 1e9:.2f} GB of chunks per worker.",
+        f"A worker gets {down / 1e6:.1f} MB per sweep and gives on {SUMS} tables of {up / 1e6:.1f} MB, whatever the",
+        f"number of votes. {target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per",
+        f"sweep, {move:.2f} s on a network of 8 Gbit/s in {rounds} rounds, {target * 8 / workers / 1e9:.2f} GB",
+        "of chunks per worker.",
     ]
 
 
@@ -248,13 +262,46 @@ def into_page(page: Path, text: str) -> None:
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
+def load_rows(path: Path | None, *, shuffled: bool) -> Rows:
+    """Return the rows that earlier runs left in a file."""
+    if path is None or not path.exists():
+        return {}
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if stored["shuffled"] != shuffled:
+        raise SystemExit(f"{path} has votes that are{'' if stored['shuffled'] else ' not'} shuffled; name another file")
+    return {(row["votes"], row["driver"]): row for row in stored["rows"]}
+
+
+def store_rows(path: Path | None, found: Rows, *, shuffled: bool) -> None:
+    """Write all rows to a file."""
+    if path is not None:
+        text = json.dumps({"shuffled": shuffled, "rows": [found[key] for key in in_table_order(found)]}, indent=1)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def in_table_order(found: Rows) -> list[tuple[int, str]]:
+    """Return the rows by size, then in the order of the drivers."""
+    return sorted(found, key=lambda key: (key[0], list(WORK).index(key[1])))
+
+
+def tables(found: Rows) -> str:
+    """Return the page's tables."""
+    found = {key: found[key] for key in in_table_order(found)}
+    lines = [f"|{'|'.join(COLUMNS)}|", f"|{'---|' * len(COLUMNS)}"]
+    lines += [row(votes, driver, here) for (votes, driver), here in found.items()]
+    runs = len({here["run"] for here in found.values()})
+    about = [f"These rows were measured in {runs} runs.", ""] if runs > 1 else []
+    return "\n".join([*lines, "", *about, *ratios(found), "", *estimate(found)])
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", type=float, default=[1e6, 1e7])
-    parser.add_argument("--drivers", nargs="+", choices=WORK, default=[*DRIVERS, "crowd-kit"])
+    parser.add_argument("--sizes", nargs="*", type=float, default=[1e6, 1e7])
+    parser.add_argument("--drivers", nargs="+", choices=WORK, default=list(WORK))
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--folder", type=Path, help="where the votes go; a temporary folder if left out")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="rows of earlier runs, to which these are added")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     parser.add_argument("--one", nargs=3, metavar=("DRIVER", "VOTES", "RUN"), help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -263,27 +310,30 @@ def main() -> None:
         driver, path, run = given.one
         print(json.dumps(WORK[driver](Path(path), Path(run))))
         return
+    if "crowd-kit" in given.drivers and given.sizes and find_spec("crowdkit") is None:
+        parser.error("crowd-kit cannot be imported; install it, or name --drivers without it")
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        text = bench(Path(place), [int(size) for size in given.sizes], given.drivers, shuffled=given.shuffled)
-    print(text)
+        found = bench(Path(place), [int(size) for size in given.sizes], given.drivers, given.results, given.shuffled)
+    if not found:
+        parser.error("there are no rows yet: name --sizes")
+    print(tables(found))
     if given.markdown is not None:
-        into_page(given.markdown, text)
+        into_page(given.markdown, tables(found))
 
 
-def bench(folder: Path, sizes: list[int], drivers: list[str], *, shuffled: bool) -> str:
-    """Measure every driver at every size; return the tables."""
-    found: dict[tuple[int, str], dict[str, Any]] = {}
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+def bench(folder: Path, sizes: list[int], drivers: list[str], results: Path | None, shuffled: bool) -> Rows:
+    """Measure every driver at every size; return their rows beside those of earlier runs."""
+    found, run = load_rows(results, shuffled=shuffled), time.strftime("%Y-%m-%dT%H:%M:%S")
     for votes in sizes:
         path = folder / f"votes-{votes}.parquet"
         simulate(path, votes, shuffled=shuffled)
         for driver in drivers:
             if votes <= LARGEST.get(driver, votes):
-                found[votes, driver] = measure(driver, path, folder)
-                lines.append(row(votes, driver, found[votes, driver]))
-                print(lines[-1], file=sys.stderr)
+                found[votes, driver] = {"votes": votes, "driver": driver, "run": run, **measure(driver, path, folder)}
+                store_rows(results, found, shuffled=shuffled)
+                print(row(votes, driver, found[votes, driver]), file=sys.stderr)
         path.unlink()
-    return "\n".join([*lines, "", *ratios(found), "", *estimate(found)])
+    return found
 
 
 if __name__ == "__main__":

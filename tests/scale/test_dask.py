@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,10 +39,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:not converged")  # where sweeps 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two worker processes of one thread each."""
+    """Two worker processes of one thread each; their client is not the default one, so that none is needed."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
-        distributed.Client(local) as made,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
+        distributed.Client(local, set_as_default=False) as made,
     ):
         yield made
 
@@ -76,7 +79,7 @@ def test_soft_labels_are_a_dask_frame(client: Any, frame: pd.DataFrame) -> None:
     expected = in_memory(frame).posterior.soft_labels().to_frame()
     found = sgd.fit(dd.from_pandas(frame, npartitions=3), client).soft_labels()
     assert hasattr(found, "npartitions")
-    together = found.compute().set_index("item").loc[expected["item"]].reset_index()
+    together = client.compute(found).result().set_index("item").loc[expected["item"]].reset_index()
     pd.testing.assert_frame_equal(together, expected, check_exact=True)
 
 
@@ -215,6 +218,74 @@ def test_command_writes_the_run_of_a_fit_in_memory(client: Any, cli: Any, tmp_pa
     assert answer.code == 0, answer.err
     for name in ("soft_labels.csv", "annotators.csv"):
         assert (tmp_path / "cluster" / name).read_bytes() == (tmp_path / "memory" / name).read_bytes()
+
+
+def command(*words: Any) -> subprocess.Popen[str]:
+    """Start softgold in a process group of its own, as a terminal does, also from a shell's job that ignores Ctrl-C."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    program = ["env", "--default-signal=INT", sys.executable, "-m", "softgold", *map(str, words)]
+    return subprocess.Popen(program, start_new_session=True, **pipes)
+
+
+def workers_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def works(pid: int) -> bool:
+    """Return whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_local_workers_write_the_run_of_a_fit_in_memory(cli: Any, tmp_path: Path, frame: pd.DataFrame) -> None:
+    (tmp_path / "votes").mkdir()
+    for number in range(3):
+        frame.iloc[number::3].to_parquet(tmp_path / "votes" / f"{number}.parquet")
+    pd.concat([frame.iloc[number::3] for number in range(3)]).to_csv(tmp_path / "votes.csv", index=False)
+    assert cli("fit", tmp_path / "votes.csv", "-o", tmp_path / "memory", "--engine", "coordinate").code == 0
+    with command("fit", tmp_path / "votes", "-o", tmp_path / "run", "--dask", "local", "--quiet") as process:
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "", "")
+    for name in ("soft_labels.csv", "annotators.csv"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "memory" / name).read_bytes()
+
+
+def test_an_interrupt_ends_local_workers_without_a_word_from_them(tmp_path: Path) -> None:
+    simulate(n_items=30_000, n_annotators=50, seed=1).votes.to_frame().to_csv(tmp_path / "votes.csv", index=False)
+    with command("fit", tmp_path / "votes.csv", "-o", tmp_path / "run", "--dask", "local") as process:
+        while process.poll() is None and len(children := workers_of(process.pid)) < 2:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "interrupted; nothing half-written was left behind\n")
+    for _ in range(600):  # Python's own helper ends when it sees that its pipe is closed
+        if not any(map(works, children)):
+            break
+        time.sleep(0.1)
+    assert not any(map(works, children))
+    assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
+
+
+def test_a_file_is_named_as_the_caller_named_it(
+    client: Any, tmp_path: Path, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame.assign(vote="perhaps").to_csv("votes.csv", index=False)
+    with pytest.raises(InputError, match=r"^votes\.csv, row 1"):
+        sgd.fit("votes.csv", client)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://host", "smoke://host:1", "tcp://host:99999"])
+def test_command_says_what_an_address_is(cli: Any, tmp_path: Path, frame: pd.DataFrame, address: str) -> None:
+    path = tmp_path / "votes.csv"
+    frame.to_csv(path, index=False)
+    answer = cli("fit", path, "-o", tmp_path / "run", "--dask", address)
+    assert (answer.code, repr(address) in answer.err) == (2, True)
+    assert "such as tcp://host:8786" in answer.err
 
 
 def test_command_says_that_no_scheduler_answers(cli: Any, tmp_path: Path, frame: pd.DataFrame) -> None:

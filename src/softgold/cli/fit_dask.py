@@ -37,9 +37,11 @@ def fit_on_cluster(
         quiet: Show no progress.
     """
     from softgold.scale.cluster import connect
-    from softgold.scale.dask import fit
+    from softgold.scale.dask import checked_settings, files_of, fit
 
     _refuse(reading, votes, memory=memory, resume=resume)
+    checked_settings(model, options)
+    files_of(votes)  # what can be said before workers are started
     columns: dict[str, Any] = {**reading.columns, "positive": reading.positive, "duplicates": reading.duplicates}
     with connect(address) as client, sweep_bar(None, quiet=quiet) as show:
         return fit(votes, client, model=model, on_progress=show, **columns, **options).to_local()

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.errors import InputError, SoftgoldError
-from softgold.readers.base import Source
+from softgold.readers.base import Source, display_name
 from softgold.readers.cells import MISSING_VOTE, as_index, votes_of_values
 from softgold.readers.longform import SHOWN_CONFLICTS, conflict_error, conflict_sentence, repeat_notes, silent_warning
 from softgold.readers.repeats import DuplicateRule
@@ -55,9 +55,9 @@ def load_blocks(cluster: Cluster, origins: Sequence[Origin], reading: Reading) -
     """Read all parts on the workers, number the annotators, and have every item's votes brought together."""
     parts = [cluster.call(code_part, origin.rows, origin.name, reading.columns, reading.positive) for origin in origins]
     headers = cluster.results([cluster.call(part_header, part) for part in parts])
-    for header in headers:
+    for origin, header in zip(origins, headers, strict=True):
         if isinstance(header, SoftgoldError):
-            raise header
+            raise _as_given(header, origin)
     sizes = [header[0] for header in headers]
     if not sum(sizes):
         raise InputError(f"{reading.name} has no rows")
@@ -84,6 +84,13 @@ def load_blocks(cluster: Cluster, origins: Sequence[Origin], reading: Reading) -
     where = _Places(cluster, origins, starts)
     notes = tuple(dict.fromkeys(note for header in headers for note in header[4]))
     return _cleaned(cluster, blocks, list(numbers), kinds[1], reading, where, notes)
+
+
+def _as_given(error: SoftgoldError, origin: Origin) -> SoftgoldError:
+    """Return the error with the file named as the caller named it, not as the workers find it."""
+    if not isinstance(origin.rows, FilePart):
+        return error
+    return type(error)(str(error).replace(display_name(origin.rows.path), origin.name))
 
 
 def _entry(values: Sequence[Any], number: int) -> Any:

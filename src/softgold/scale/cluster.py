@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,19 +54,16 @@ def connect(address: str) -> Iterator[Any]:
 
     Raises:
         InputError: No scheduler answers at the address.
+        UsageError: It is no address.
     """
     check_dask()
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if address == "local":
-        n_workers = os.cpu_count() or 1
-        quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
-        with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, **quiet) as cluster,
-            Client(cluster) as client,
-        ):
+        with _local_cluster() as cluster, Client(cluster, set_as_default=False) as client:
             yield client
         return
+    _check_address(address)
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -72,6 +71,47 @@ def connect(address: str) -> Iterator[Any]:
         raise InputError(f"no Dask scheduler answers at {address!r}: {reason}; is it running there?") from None
     with client:
         yield client
+
+
+def _check_address(address: str) -> None:
+    """Raise for what is no address; Dask says so too, but leaves a thread behind that fails when Python ends."""
+    from distributed.comm.registry import get_backend
+
+    match = re.fullmatch(r"(?:(\w+)://)?[^\s/]+:(\d+)", address)
+    try:
+        if match is not None and int(match[2]) < 2**16 and get_backend(match[1] or "tcp"):
+            return
+    except ValueError:  # no such protocol
+        pass
+    raise UsageError(f"--dask must be 'local' or the address of a scheduler such as tcp://host:8786, got {address!r}")
+
+
+@contextmanager
+def _local_cluster() -> Iterator[Any]:
+    """Give one worker process per processor on this machine, without web page, log lines and profiler."""
+    import dask
+    from distributed import LocalCluster
+
+    # Without an address, the scheduler would ask for one certain port, and warn where it is taken.
+    quiet = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
+        with _blocked_interrupt():
+            cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1, **quiet)
+        with cluster:
+            yield cluster
+
+
+@contextmanager
+def _blocked_interrupt() -> Iterator[None]:
+    """Start threads and processes that Ctrl-C does not reach: it is for this process alone, which ends its workers."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True)
@@ -116,7 +156,8 @@ class Cluster:
         from distributed import wait
         from distributed.scheduler import KilledWorker
 
-        wait(futures)
+        with self.client.as_current():  # it need not be the default client
+            wait(futures)
         for future in futures:
             if future.status == "error":
                 error = future.exception()

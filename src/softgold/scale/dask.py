@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def fit(
     """
     check_dask()
     check_choice(duplicates, DUPLICATE_RULES, "duplicates")
-    chosen, settings = _settings(model, options)
+    chosen, settings = checked_settings(model, options)
     started = time.perf_counter()
     cluster = Cluster(_current(client))
     cluster.check()
@@ -93,7 +93,8 @@ def fit(
     return fitted
 
 
-def _settings(model: str, options: dict[str, Any]) -> tuple[CrowdModel, CrowdSettings]:
+def checked_settings(model: str, options: Mapping[str, Any]) -> tuple[CrowdModel, CrowdSettings]:
+    """Return a model and its settings, which must suit a cluster."""
     chosen = find_model(model)
     if not isinstance(chosen, CrowdModel):
         raise UsageError(f"model {model!r} is not fitted on a cluster; use two-class or glad")
@@ -126,11 +127,12 @@ def _origins(cluster: Cluster, votes: Any) -> tuple[str, list[Origin]]:
             Origin(frame, f"partition {at + 1} of the data frame" if several else name)
             for at, frame in enumerate(frames)
         ]
-    paths, name = _paths(votes)
-    return name, [Origin(part, display_name(part.path)) for path in paths for part in _file_parts(path)]
+    paths, name = files_of(votes)
+    return name, [Origin(part, display_name(path)) for path in paths for part in _file_parts(path)]
 
 
-def _paths(votes: Any) -> tuple[list[Path], str]:
+def files_of(votes: Any) -> tuple[list[Path], str]:
+    """Return the files of a path, a folder, a pattern or a list of these, and what to call them together."""
     if isinstance(votes, str | os.PathLike):
         found = find_files(os.fspath(votes))
         if not found:
@@ -139,7 +141,7 @@ def _paths(votes: Any) -> tuple[list[Path], str]:
     if isinstance(votes, Iterable) and not hasattr(votes, "columns"):
         given = list(votes)
         if given and all(isinstance(path, str | os.PathLike) for path in given):
-            return [path for name in given for path in _paths(name)[0]], f"{display_name(given[0])} and others"
+            return [path for name in given for path in files_of(name)[0]], f"{display_name(given[0])} and others"
     raise UsageError(f"votes must be a Dask frame, a path or a list of paths, got {type(votes).__name__}")
 
 
@@ -239,7 +241,8 @@ class DaskFit:
             for block, items in zip(self._study.blocks, self._items, strict=True)
         ]
         meta = cluster.results([cluster.call(_head, frames[0])])[0]
-        return dd.from_delayed(frames, meta=meta, verify_meta=False)
+        with cluster.client.as_current():
+            return dd.from_delayed(frames, meta=meta, verify_meta=False)
 
     def to_local(self) -> Fit:
         """Return the fit with all votes and items in this process, as `softgold.fit` gives it."""

@@ -183,7 +183,7 @@ def share_ends(n_groups: int, n_threads: int) -> list[int]:
     """Return where the shares of the threads begin, and the number of groups; many groups are not cut out of a sum.
 
     >>> share_ends(20, 3), share_ends(1000, 3)
-    ([0, 7, 13, 20], [0, 336, 664, 1000])
+    ([0, 7, 13, 20], [0, 332, 668, 1000])
     """
     unit = FAN if n_groups >= EVEN * FAN * n_threads else 1
     cuts = np.rint(np.arange(1, n_threads) * n_groups / n_threads / unit).astype(int) * unit

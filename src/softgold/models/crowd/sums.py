@@ -1,6 +1,6 @@
 """Sums over chunks, added in the order of one tree, wherever the chunks live.
 
-The chunks of a group are added one after the other, then eight groups one after the other, then eight of those sums,
+The chunks of a group are added one after the other, then four groups one after the other, then four of those sums,
 and so on. The tree depends on the number of chunks alone. Consecutive groups can be summed anywhere, and their trees
 joined: the bits are always the same.
 """
@@ -22,7 +22,7 @@ from softgold.models.crowd.population import ItemTotals
 from softgold.models.crowd.states import States
 
 GROUP_CHUNKS = 32  # consecutive chunks that make a group; part of what the bits depend on
-FAN = 8  # groups, or sums of groups, that are added one after the other; part of what the bits depend on
+FAN = 4  # groups, or sums of groups, that are added one after the other; part of what the bits depend on
 
 
 @dataclass(frozen=True, eq=False)
