@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from softgold.scale.hashing import text_hashes
 
 from fixtures.parts import PART_VOTES, TABLES, with_repeats, write_parts
 from softgold.errors import InputError
@@ -22,7 +23,6 @@ from softgold.scale.canonical import find_kinds, is_opposite, refine_store
 from softgold.scale.chunkfile import write_chunks
 from softgold.scale.components import find_components
 from softgold.scale.files import VoteFiles, find_files
-from softgold.scale.hashing import text_hashes
 from softgold.scale.raw import code_files
 from softgold.scale.store import VoteStore
 from softgold.tables.votes import VoteTable

@@ -134,7 +134,7 @@ def command(
         add = partial(opened.add, results)
     else:
         sample = None if key is None else read_key(key)
-        result = run_calibration(opened.soft_labels, read_answers(experts, **columns), sample=sample, **options)
+        result = run_calibration(opened.brief_labels, read_answers(experts, **columns), sample=sample, **options)
         results, add = {"": result}, partial(opened.add, result)
     worse = [name for name, result in results.items() if result.comparison.is_worse]
     if strict and worse:

@@ -198,10 +198,13 @@ def _read_soft(
         table, tasks = merged_soft_labels(study, scored, quiet=quiet)
         return table, soft, study.labels if study.has("labels") else None, tasks
     opened = open_run(run)
-    released = opened.labels if opened.has("labels") else None
+    released = opened.hard_labels if opened.has("labels") else None
     if soft == "p_calibrated" and released is None:
         raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
-    return opened.soft_labels, soft, released, None
+    table = opened.soft_labels if soft == "expected_vote" else opened.brief_labels
+    if released is not None and released.item_ids.equals(table.item_ids):
+        released = replace(released, item_ids=table.item_ids)  # millions of ids are held once
+    return table, soft, released, None
 
 
 def _read_hard(path: Path) -> pd.Series:

@@ -70,7 +70,7 @@ def command(
         _sample_study(run, output, key, budget, scheme, seed=seed, context=context, **flags)
         return
     with reading(run) if run.is_dir() else nullcontext():
-        soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run)
+        soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run, brief=True)
     if items is not None:
         soft_labels = _only(soft_labels, items, item_col)
     shown = None if context is None else read_context(context, item=item_col)
@@ -95,14 +95,18 @@ def _only(soft_labels: SoftLabels, items: Path, item_col: str | None) -> SoftLab
     from softgold.readers.cells import code_ids
     from softgold.readers.columns import ITEM, find_column
     from softgold.readers.sources import open_source
+    from softgold.tables.ids import find_ids
 
     table = open_source(items)
     at = find_column(table, ITEM, item_col)
     listed = code_ids(table, at, table.load([at])[0]).index()
-    unknown = listed[~listed.isin(soft_labels.item_ids)]
+    at = find_ids(soft_labels.item_ids, listed)
+    unknown = listed[at < 0]
     if len(unknown):
         raise InputError(f"{items}: {len(unknown)} items have no soft label, such as {shorten(unknown[0])}")
-    return soft_labels.select(np.asarray(soft_labels.item_ids.isin(listed)))
+    chosen = np.zeros(len(soft_labels), dtype=np.bool_)
+    chosen[at] = True
+    return soft_labels.select(chosen)
 
 
 def _sample_study(

@@ -15,7 +15,7 @@ from softgold.errors import InputError
 from softgold.evaluation.labels import GivenLabels, HardLabels, hard_labels, soft_values
 from softgold.evaluation.result import Notice
 from softgold.readers.base import shorten
-from softgold.tables.ids import compare_ids
+from softgold.tables.ids import compare_ids, find_ids, repeated_id
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -87,8 +87,8 @@ def align(
 ) -> Aligned:
     """Check everything and cut it into tasks; arguments as in `evaluate`."""
     check_choice(missing, ("error", "drop"), "missing")
-    if soft_labels.item_ids.has_duplicates:
-        repeated = soft_labels.item_ids[soft_labels.item_ids.duplicated()][0]
+    repeated = repeated_id(soft_labels.item_ids)
+    if repeated is not None:
         raise InputError(f"the item {shorten(repeated)} is duplicated in the soft labels")
     _check_scores(scores)
     notices: list[Notice] = []
@@ -131,8 +131,8 @@ def _check_scores(scores: Scores) -> None:
     twice = pd.Series(scores.models).duplicated()
     if twice.any():
         raise InputError(f"the model {shorten(scores.models[int(twice.argmax())])} is duplicated in the scores")
-    if scores.item_ids.has_duplicates:
-        repeated = scores.item_ids[scores.item_ids.duplicated()][0]
+    repeated = repeated_id(scores.item_ids)
+    if repeated is not None:
         raise InputError(f"the item {shorten(repeated)} is duplicated in the scores")
     infinite = np.isinf(scores.values)
     if infinite.any():
@@ -145,7 +145,7 @@ def _check_scores(scores: Scores) -> None:
 
 def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notices: list[Notice]) -> NDArray[np.intp]:
     """Return the place of each scored item among the soft labels, -1 for one that has none."""
-    position: NDArray[np.intp] = soft_labels.item_ids.get_indexer(scores.item_ids)
+    position = find_ids(soft_labels.item_ids, scores.item_ids)
     strangers = position < 0
     if not strangers.any():
         return position

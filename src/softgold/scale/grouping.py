@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours, mixed
+from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours
 from softgold.models.crowd.drivers import GROUP_CHUNKS
 from softgold.scale.block_study import BlockStudy
 from softgold.scale.cluster import Cluster, Future, tree_sum
@@ -28,6 +28,7 @@ from softgold.scale.kinds import (
     join_bucket,
     see_items,
 )
+from softgold.tables.hashing import mixed
 
 ALL_COLOURS = float(2**64)
 
