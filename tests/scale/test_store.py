@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from softgold.scale.hashing import text_hashes
 
 from fixtures.parts import PART_VOTES, TABLES, with_repeats, write_parts
 from softgold.errors import InputError
@@ -25,6 +24,7 @@ from softgold.scale.components import find_components
 from softgold.scale.files import VoteFiles, find_files
 from softgold.scale.raw import code_files
 from softgold.scale.store import VoteStore
+from softgold.tables.hashing import text_hashes
 from softgold.tables.votes import VoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")

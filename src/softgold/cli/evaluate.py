@@ -92,6 +92,7 @@ def command(
     from softgold.output import RUN_MARKER, reading, stamps
     from softgold.readers import read_scores
     from softgold.runs import is_study, open_study, soft_labels_path, write_result
+    from softgold.runs.limits import check_memory
     from softgold.runs.results import RESULTS, plain_result
 
     if run is not None and soft_labels is None and is_study(run) and open_study(run).kind == "classes":
@@ -113,6 +114,8 @@ def command(
         return
     folder = _check_paths(run, soft_labels, output, force)
     folders = [run, scores.parent]
+    if run is not None and not is_study(run):
+        check_memory(run, "evaluate", models=1)
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
     with nullcontext() if run is None else reading(run):
         table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
@@ -203,7 +206,7 @@ def _read_soft(
         raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
     table = opened.soft_labels if soft == "expected_vote" else opened.brief_labels
     if released is not None and released.item_ids.equals(table.item_ids):
-        released = replace(released, item_ids=table.item_ids)  # millions of ids are held once
+        released = replace(released, item_ids=table.item_ids, p=table.p)  # millions of them are held once
     return table, soft, released, None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,6 +52,8 @@ def command(
     """
     from softgold.output import check_target, reading
     from softgold.planning import Forecast, forecast, plan_controls, plan_votes
+    from softgold.runs import is_study
+    from softgold.runs.limits import check_memory
 
     wants_forecast = show_forecast or target_error is not None or ambiguous is not None
     if budget is None and not wants_forecast:
@@ -63,6 +65,8 @@ def command(
             check_target(target, force=force)
     if controls is not None and budget is None:
         raise UsageError("say how many control questions to show with --budget N")
+    if not is_study(run):
+        check_memory(run, "next")
     with reading(run):  # votes that were fitted on disk are read while they are planned for
         opened = _open(run, task)
         fitted, votes = opened.brief_posterior, opened.votes_in_parts
@@ -73,7 +77,7 @@ def command(
         elif wants_forecast:
             found = forecast(fitted, votes=votes, target_error=target_error, annotators=crew, seed=seed)
         else:
-            among = {"annotators": crew, "explore": explore, "max_per_item": max_per_item}
+            among: dict[str, Any] = {"annotators": crew, "explore": explore, "max_per_item": max_per_item}
             found = plan_votes(fitted, budget or 0, votes=votes, **among)
     if isinstance(found, Forecast):
         _write_forecast(found, budget, output, ambiguous, force, quiet, as_json)

@@ -57,6 +57,7 @@ def command(
     from softgold.output import atomic_files, check_target, excel_safe, reading, write_table
     from softgold.readers import read_soft_labels
     from softgold.runs import is_study, soft_labels_path
+    from softgold.runs.limits import check_memory
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
     if os.path.realpath(key) == os.path.realpath(output):
@@ -69,6 +70,8 @@ def command(
         flags = {"for_excel": for_excel, "force": force, "quiet": quiet}
         _sample_study(run, output, key, budget, scheme, seed=seed, context=context, **flags)
         return
+    if run.is_dir():
+        check_memory(run, "sample-experts")
     with reading(run) if run.is_dir() else nullcontext():
         soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run, brief=True)
     if items is not None:
@@ -100,12 +103,12 @@ def _only(soft_labels: SoftLabels, items: Path, item_col: str | None) -> SoftLab
     table = open_source(items)
     at = find_column(table, ITEM, item_col)
     listed = code_ids(table, at, table.load([at])[0]).index()
-    at = find_ids(soft_labels.item_ids, listed)
-    unknown = listed[at < 0]
+    place = find_ids(soft_labels.item_ids, listed)
+    unknown = listed[place < 0]
     if len(unknown):
         raise InputError(f"{items}: {len(unknown)} items have no soft label, such as {shorten(unknown[0])}")
     chosen = np.zeros(len(soft_labels), dtype=np.bool_)
-    chosen[at] = True
+    chosen[place] = True
     return soft_labels.select(chosen)
 
 

@@ -93,8 +93,7 @@ def align(
     _check_scores(scores)
     notices: list[Notice] = []
     position = _known(soft_labels, scores, ignore_unknown, notices)
-    values = np.full((len(soft_labels), len(scores.models)), np.nan)
-    values[position[position >= 0]] = scores.values[position >= 0]
+    values = _in_order(scores, position, len(soft_labels))
     used = _scored(values, soft_labels, missing, notices)
     hard, target = hard_labels(soft_labels, labels), soft_values(soft_labels, labels, soft)
     _check_targets(soft_labels, used, target, hard, soft)
@@ -107,15 +106,29 @@ def align(
             scores=values[kept],
             n_votes=soft_labels.n_votes[kept],
             n_positive=soft_labels.n_positive[kept],
-            groups=codes[kept] if n_groups else np.arange(int(kept.sum())),
+            groups=codes[kept] if n_groups else np.arange(count),
             n_dropped=int((members & ~used).sum()),
         )
         for name, members in _tasks(soft_labels, used, tasks, notices)
-        for kept in [members & used]
+        for kept, count in [_kept(members & used)]
     )
     _check_sizes(cut)
     name = "" if groups is None else str(getattr(groups, "name", None) or "group")
     return Aligned(cut, scores.models, hard.source, name, n_groups, tuple(notices))
+
+
+def _in_order(scores: Scores, position: NDArray[np.intp], n_items: int) -> FloatArray:
+    """Return the scores in the order of the soft labels, shape (I, K); NaN where an item has none."""
+    if len(position) == n_items and np.array_equal(position, np.arange(n_items)):
+        return scores.values  # millions of them are not copied
+    values = np.full((n_items, len(scores.models)), np.nan)
+    values[position[position >= 0]] = scores.values[position >= 0]
+    return values
+
+
+def _kept(items: NDArray[np.bool_]) -> tuple[NDArray[np.bool_] | slice, int]:
+    """Return what takes some of the items, without a copy if these are all of them, and their number."""
+    return (slice(None) if items.all() else items), int(items.sum())
 
 
 def _check_sizes(tasks: tuple[TaskData, ...]) -> None:

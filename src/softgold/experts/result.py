@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ class ReleasedLabels:
         """Put labels below each other."""
         every = list(parts)
         first, *others = every
-        columns = {}
+        columns: dict[str, Any] = {}
         for name in ("label", "p", "p_calibrated", "p_calibrated_lo", "p_calibrated_hi"):
             some = [getattr(part, name) for part in every]
             columns[name] = None if some[0] is None else np.concatenate(some)

@@ -183,7 +183,7 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
             "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
             "(--max-per-item)"
         )
-    return _most_valuable(value, budget).sum(axis=1)
+    return np.asarray(_most_valuable(value, budget).sum(axis=1), dtype=np.int64)
 
 
 def _most_valuable(value: FloatArray, count: int) -> NDArray[np.bool_]:
@@ -191,7 +191,7 @@ def _most_valuable(value: FloatArray, count: int) -> NDArray[np.bool_]:
     worth = value[value > CLOSED]
     worth.partition(len(worth) - count)
     least = worth[len(worth) - count]
-    chosen = value > least
+    chosen = np.asarray(value > least)
     equal = np.flatnonzero(value == least)
     chosen.ravel()[equal[: count - int(chosen.sum())]] = True
     return chosen

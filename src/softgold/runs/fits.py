@@ -14,7 +14,6 @@ import pandas as pd
 
 from softgold.errors import SoftgoldError, StorageError
 from softgold.models.base import Fit, Posterior, find_model
-from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.output import PathLike, Stamps, atomic_directory, update_directory, write_json, write_table
 from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, unpack_ids, write_arrays
 from softgold.runs.records import RECORD, Round, RunRecord, VoteRecord, make_record
@@ -152,7 +151,7 @@ def read_posterior(
         folder: The run directory.
         record: Its record.
         soft_labels: Gives the soft labels of the run, which hold the items of a fit of votes on disk.
-        brief: Whether these are brief; then the posterior has no difficulties and expected votes (NaN).
+        brief: Whether these are brief; the posterior then has 0 for the difficulties and expected votes of its items.
 
     Raises:
         StorageError: A file is missing, damaged, or does not fit the others.
@@ -170,9 +169,6 @@ def read_posterior(
         else:
             items = unpack_ids(arrays, "item_ids")
         posterior = model.posterior(arrays, items, annotators, settings)
-        if streamed and brief and isinstance(posterior, CrowdPosterior):
-            unread = dict.fromkeys(("mean", "sd", "low", "high", "expected_vote"), np.broadcast_to(np.nan, len(items)))
-            posterior = replace(posterior, items=replace(posterior.items, **unread))
         return StoredPosterior(posterior, settings, streamed)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, SoftgoldError) as error:
         raise StorageError(f"{folder} is not a run that this version can read: {cause(error)}") from None

@@ -74,7 +74,7 @@ class Run(RunFolder):
 
     @property
     def brief_posterior(self) -> Posterior:
-        """The posterior of the fit, without votes and, if these were fitted on disk, without the items' difficulty."""
+        """The posterior of the fit, for planning: of votes on disk without difficulties and expected votes, 0 here."""
         return self._brief.posterior
 
     @cached_property

@@ -106,7 +106,7 @@ class StoredVotes:
         codes = known[coded.indices.to_numpy(zero_copy_only=False)]
         if (codes < 0).any():
             raise ValueError("it has annotators that the fit does not know")
-        return codes.astype(np.int32)
+        return np.asarray(codes, dtype=np.int32)
 
     @cached_property
     def _by_annotator(self) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +128,7 @@ class StoredVotes:
                 break
             squares = squares if weighted else squares.copy()
             weighted = True
-            squares[part.rows] = _squares(votes, self.n_annotators)
+            squares[part.rows] = _squares(votes, votes.weights, self.n_annotators)
         graph = find_components(self)
         components = np.zeros(self.n_items, np.int32) if graph.items is None else graph.items
         return describe_votes(
@@ -171,8 +171,8 @@ def _item_starts(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Any]:
     return starts, items.take(pa.array(starts[:-1])).cast(TEXT)
 
 
-def _squares(votes: PartVotes, n_annotators: int) -> FloatArray:
+def _squares(votes: PartVotes, weights: FloatArray, n_annotators: int) -> FloatArray:
     """Return the sum per item of its annotators' squared mean votes, shape (n,)."""
     pairs, pair_of = np.unique(votes.items * n_annotators + votes.annotators, return_inverse=True)
-    means = np.bincount(pair_of, weights=votes.votes * votes.weights)
+    means = np.bincount(pair_of, weights=votes.votes * weights)
     return np.bincount(pairs // n_annotators, weights=means**2, minlength=len(votes.counts)).astype(np.float64)

@@ -102,7 +102,7 @@ def _as_arrow(ids: pd.Index[Any]) -> pa.Array:
 
 def _places(texts: pa.Array, among: pa.Array) -> NDArray[np.intp]:
     found = pc.index_in(texts, value_set=among.cast(texts.type))
-    return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
 
 
 def _hashes(texts: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
