@@ -5,9 +5,9 @@
 
 Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine; `--sweeps` stops the fit early,
 which changes the labels and not the memory of what comes after. 100 items have an expert's answer, and two models score
-every item. Peak memory is that of the process and its children together, looked at ten times per second. `--run FOLDER` keeps the
-run there, or takes the one that is there. `--markdown FILE` puts the table between the marks `<!-- later -->` and
-`<!-- /later -->` of a page.
+every item. Peak memory is that of the process and its children together, looked at ten times per second. `--run FOLDER`
+keeps the run there, or takes the one that is there. `--markdown FILE` puts the table between the marks
+`<!-- later -->` and `<!-- /later -->` of a page.
 """
 
 from __future__ import annotations

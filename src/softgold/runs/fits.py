@@ -17,6 +17,7 @@ from softgold.models.base import Fit, Posterior, find_model
 from softgold.output import PathLike, Stamps, atomic_directory, update_directory, write_json, write_table
 from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, unpack_ids, write_arrays
 from softgold.runs.records import RECORD, Round, RunRecord, VoteRecord, make_record
+from softgold.tables.ids import find_ids
 from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 from softgold.tables.study import are_strangers
 from softgold.tables.votes import VoteTable
@@ -123,7 +124,7 @@ def read_fit(folder: Path, record: RunRecord, stored: StoredPosterior) -> Fit:
     Raises:
         StorageError: A file is missing, damaged, or does not fit the others.
     """
-    votes = read_stored_votes(folder, record, stored.posterior.annotator_ids if stored.streamed else None)
+    votes = read_stored_votes(folder, record, stored.posterior)
     return Fit(record.model, stored.settings, votes, stored.posterior, record.diagnostics)
 
 
@@ -191,13 +192,13 @@ def soft_labels_path(folder: Path) -> Path:
     return parquet if parquet.is_file() else folder / SOFT_LABELS
 
 
-def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index[str] | None = None) -> VoteTable:
+def read_stored_votes(folder: Path, record: RunRecord, posterior: Posterior | None = None) -> VoteTable:
     """Read the votes that a run was fitted to, abstentions counted.
 
     Args:
         folder: The run directory.
         record: Its record.
-        annotator_order: Ids of the annotators in the order of their codes; that of first appearance if None.
+        posterior: What was fitted to them, for the order of items and annotators; that of first appearance if None.
 
     Raises:
         StorageError: They are missing or damaged.
@@ -210,11 +211,8 @@ def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index
             frame = pd.read_parquet(file)
         if not np.isin(frame["vote"].to_numpy(), (0, 1)).all():
             raise ValueError("a vote is neither 0 nor 1")
-        items, item_ids = pd.factorize(frame["item"])
-        annotators, annotator_ids = pd.factorize(frame["annotator"])
-        if annotator_order is not None:
-            annotators = annotator_order.get_indexer(annotator_ids.astype("str"))[annotators]
-            annotator_ids = annotator_order
+        items, item_ids = _coded(frame["item"], None if posterior is None else posterior.item_ids)
+        annotators, annotator_ids = _coded(frame["annotator"], None if posterior is None else posterior.annotator_ids)
         return VoteTable.from_codes(
             items,
             annotators,
@@ -229,6 +227,12 @@ def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index
         )
     except Exception as error:  # as in `read_arrays`
         raise StorageError(f"{path} is damaged or not ours: {cause(error)}") from None
+
+
+def _coded(column: pd.Series[Any], order: pd.Index[str] | None) -> tuple[Any, Any]:
+    """Return codes and ids of a column; an abstention may have come first, which the order knows and votes do not."""
+    codes, ids = pd.factorize(column)
+    return (codes, ids) if order is None else (find_ids(order, ids.astype("str"))[codes], order)
 
 
 def read_annotators(folder: Path) -> pd.DataFrame:

@@ -86,7 +86,8 @@ class Run(RunFolder):
     def votes_in_parts(self) -> VoteTable | StoredVotes:
         """The votes that were fitted, to be gone through part by part; votes that were fitted on disk stay there."""
         if not self._brief.streamed:
-            return self.votes
+            with self.reading():
+                return read_stored_votes(self.path, self.record, self.brief_posterior)
         soft, record = self.brief_labels, self.record.input
         return StoredVotes(
             self.path / VOTES,

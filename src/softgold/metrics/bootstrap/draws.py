@@ -22,7 +22,7 @@ class FixedLabels:
 
     def take(self, items: NDArray[np.integer]) -> FloatArray:
         """Return the labels of some items, shape (len(items), 1)."""
-        return self.values[items][:, None]
+        return np.asarray(self.values[items][:, None])
 
     def columns(self, start: int, stop: int) -> FixedLabels:
         """Return the labels of some resamples."""
