@@ -28,6 +28,7 @@ from softgold.output import (
     json_text,
     reading,
     system,
+    tables,
     update_directory,
     write_json,
     write_table,
@@ -456,10 +457,10 @@ def test_files_in_several_folders_are_replaced_together(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_inside_a_directory_names_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "detail: errno 28 at /some/.softgold-temporary")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(tables, "table_text", full)
     target = tmp_path / "run"
     with pytest.raises(OutputError) as caught, atomic_directory(target) as folder:
         write_table(pd.DataFrame({"item": [1]}), folder / "labels.csv")

@@ -22,9 +22,9 @@ from softgold.scale.canonical import find_kinds, is_opposite, refine_store
 from softgold.scale.chunkfile import write_chunks
 from softgold.scale.components import find_components
 from softgold.scale.files import VoteFiles, find_files
-from softgold.scale.hashing import text_hashes
 from softgold.scale.raw import code_files
 from softgold.scale.store import VoteStore
+from softgold.tables.hashing import text_hashes
 from softgold.tables.votes import VoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")

@@ -105,6 +105,7 @@ def command(
     from softgold.output import check_target
     from softgold.readers import read_scores
     from softgold.runs import Study, is_study, open_run, open_study
+    from softgold.runs.limits import check_memory
     from softgold.runs.results import RESULTS, plain_result
 
     options: dict[str, Any] = {
@@ -125,6 +126,8 @@ def command(
     }
     columns = {"item": item_col, "annotator": annotator_col, "vote": vote_col}
     several, kind = is_study(run), RESULTS["calibration"]
+    if not several:
+        check_memory(run, "calibrate")
     opened = open_study(run) if several else open_run(run)
     # Say now, before long work, if the result could not be written.
     for name in [kind.tables["labels"]] if several else kind.files:
@@ -134,7 +137,7 @@ def command(
         add = partial(opened.add, results)
     else:
         sample = None if key is None else read_key(key)
-        result = run_calibration(opened.soft_labels, read_answers(experts, **columns), sample=sample, **options)
+        result = run_calibration(opened.brief_labels, read_answers(experts, **columns), sample=sample, **options)
         results, add = {"": result}, partial(opened.add, result)
     worse = [name for name, result in results.items() if result.comparison.is_worse]
     if strict and worse:

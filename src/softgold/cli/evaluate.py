@@ -92,6 +92,7 @@ def command(
     from softgold.output import RUN_MARKER, reading, stamps
     from softgold.readers import read_scores
     from softgold.runs import is_study, open_study, soft_labels_path, write_result
+    from softgold.runs.limits import check_memory
     from softgold.runs.results import RESULTS, plain_result
 
     if run is not None and soft_labels is None and is_study(run) and open_study(run).kind == "classes":
@@ -113,6 +114,8 @@ def command(
         return
     folder = _check_paths(run, soft_labels, output, force)
     folders = [run, scores.parent]
+    if run is not None and not is_study(run):
+        check_memory(run, "evaluate", models=1)
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
     with nullcontext() if run is None else reading(run):
         table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
@@ -198,10 +201,13 @@ def _read_soft(
         table, tasks = merged_soft_labels(study, scored, quiet=quiet)
         return table, soft, study.labels if study.has("labels") else None, tasks
     opened = open_run(run)
-    released = opened.labels if opened.has("labels") else None
+    released = opened.hard_labels if opened.has("labels") else None
     if soft == "p_calibrated" and released is None:
         raise InputError(f"{run} has no p_calibrated, because it was not calibrated; 'softgold calibrate' does that")
-    return opened.soft_labels, soft, released, None
+    table = opened.soft_labels if soft == "expected_vote" else opened.brief_labels
+    if released is not None and released.item_ids.equals(table.item_ids):
+        released = replace(released, item_ids=table.item_ids, p=table.p)  # millions of them are held once
+    return table, soft, released, None
 
 
 def _read_hard(path: Path) -> pd.Series:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,8 +11,9 @@ from softgold.cli.common import AsJson, Force, OptionalOutput, Quiet, Seed, prin
 from softgold.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from softgold.models.base import Fit
-    from softgold.planning import Crew, Forecast
+    from softgold.models.base import Posterior
+    from softgold.planning import ControlPlan, Crew, Forecast, VotePlan
+    from softgold.runs import Run
 
 
 def command(
@@ -49,7 +50,10 @@ def command(
     --forecast, writes the expected share of wrong labels as a function of further votes. With --controls, writes the
     items that tell most about one annotator.
     """
-    from softgold.output import check_target
+    from softgold.output import check_target, reading
+    from softgold.planning import Forecast, forecast, plan_controls, plan_votes
+    from softgold.runs import is_study
+    from softgold.runs.limits import check_memory
 
     wants_forecast = show_forecast or target_error is not None or ambiguous is not None
     if budget is None and not wants_forecast:
@@ -59,40 +63,49 @@ def command(
     for target in (output, ambiguous):
         if target is not None:
             check_target(target, force=force)
-    fit = _fit(run, task)
-    if controls is not None:
-        _controls(fit, controls, budget, output, force, quiet, as_json)
-        return
-    crew = None if annotators is None else _crew(annotators, fit, explore, quiet)
-    if wants_forecast:
-        _forecast(fit, crew, target_error, seed, budget, output, ambiguous, force, quiet, as_json)
-    elif budget is not None:
-        _plan(fit, crew, budget, explore, max_per_item, output, force, quiet, as_json)
+    if controls is not None and budget is None:
+        raise UsageError("say how many control questions to show with --budget N")
+    if not is_study(run):
+        check_memory(run, "next")
+    with reading(run):  # votes that were fitted on disk are read while they are planned for
+        opened = _open(run, task)
+        fitted, votes = opened.brief_posterior, opened.votes_in_parts
+        crew = None if annotators is None else _crew(annotators, fitted, explore, quiet)
+        found: ControlPlan | Forecast | VotePlan
+        if controls is not None and budget is not None:
+            found = plan_controls(fitted, controls, budget, votes=votes)
+        elif wants_forecast:
+            found = forecast(fitted, votes=votes, target_error=target_error, annotators=crew, seed=seed)
+        else:
+            among: dict[str, Any] = {"annotators": crew, "explore": explore, "max_per_item": max_per_item}
+            found = plan_votes(fitted, budget or 0, votes=votes, **among)
+    if isinstance(found, Forecast):
+        _write_forecast(found, budget, output, ambiguous, force, quiet, as_json)
+    else:
+        _write_plan(found, budget or 0, output, force, quiet, as_json)
 
 
-def _fit(path: Path, task: str | None) -> Fit:
-    """Return the fit of a run, or of one question of a run with several."""
-    from softgold.output import reading
+def _open(path: Path, task: str | None) -> Run:
+    """Return a run, or one question of a run with several."""
     from softgold.readers.base import shorten
     from softgold.runs import is_study, open_run, open_study
 
-    with reading(path):
-        if not is_study(path):
-            if task is not None:
-                raise UsageError(f"{path} has one question; leave out --task")
-            return open_run(path).fit
-        runs = open_study(path).tasks
-        if task is None or task not in runs:
-            names = ", ".join(shorten(name) for name in list(runs)[:12])
-            raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
-        return runs[task].fit
+    if not is_study(path):
+        if task is not None:
+            raise UsageError(f"{path} has one question; leave out --task")
+        return open_run(path)
+    runs = open_study(path).tasks
+    if task is None or task not in runs:
+        names = ", ".join(shorten(name) for name in list(runs)[:12])
+        raise UsageError(f"{path} has {len(runs)} questions; choose one with --task: {names}")
+    return runs[task]
 
 
-def _crew(source: str, fit: Fit, explore: float, quiet: bool) -> Crew:
+def _crew(source: str, fitted: Posterior, explore: float, quiet: bool) -> Crew:
     from softgold.planning import read_crew
 
     crew = read_crew(source)
-    strangers = int((crew.places(fit.posterior.annotator_ids) < 0).sum())
+    strangers = int((crew.places(fitted.annotator_ids) < 0).sum())
     total = len(crew.annotator_ids)
     if strangers == total and explore < 1:
         raise InputError(
@@ -104,23 +117,18 @@ def _crew(source: str, fit: Fit, explore: float, quiet: bool) -> Crew:
     return crew
 
 
-def _plan(
-    fit: Fit,
-    crew: Crew | None,
-    budget: int,
-    explore: float,
-    max_per_item: int,
-    output: Path | None,
-    force: bool,
-    quiet: bool,
-    as_json: bool,
+def _write_plan(
+    plan: ControlPlan | VotePlan, budget: int, output: Path | None, force: bool, quiet: bool, as_json: bool
 ) -> None:
-    from softgold.planning import plan_votes
+    from softgold.planning import ControlPlan
 
-    plan = plan_votes(fit, budget, annotators=crew, explore=explore, max_per_item=max_per_item)
     if output is not None or not as_json:
         write_or_print(plan.to_frame(), output, force=force)
     say(str(plan), quiet=quiet)
+    if isinstance(plan, ControlPlan):
+        if as_json:
+            print_json(plan)
+        return
     if plan.budget < budget:
         missing = budget - plan.budget
         say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
@@ -129,11 +137,8 @@ def _plan(
         print_json({**{name: getattr(plan, name) for name in names}, "items": len(plan.item_ids)})
 
 
-def _forecast(
-    fit: Fit,
-    crew: Crew | None,
-    target_error: float | None,
-    seed: int,
+def _write_forecast(
+    found: Forecast,
     budget: int | None,
     output: Path | None,
     ambiguous: Path | None,
@@ -142,9 +147,7 @@ def _forecast(
     as_json: bool,
 ) -> None:
     from softgold.output import write_tables
-    from softgold.planning import forecast
 
-    found = forecast(fit, target_error=target_error, annotators=crew, seed=seed)
     tables = [(output, found.to_frame()), (ambiguous, found.ambiguous.to_frame())]
     write_tables([(path, table) for path, table in tables if path is not None], force=force)
     if output is None and not as_json:
@@ -163,18 +166,3 @@ def _at_budget(found: Forecast, budget: int) -> str:
         f"with {budget:,} more votes about {100 * placed[0]:.1f} % are wrong ({low:.1f} - {high:.1f} %), "
         f"{100 * even[0]:.1f} % if spread evenly"
     )
-
-
-def _controls(
-    fit: Fit, annotator: str, budget: int | None, output: Path | None, force: bool, quiet: bool, as_json: bool
-) -> None:
-    from softgold.planning import plan_controls
-
-    if budget is None:
-        raise UsageError("say how many control questions to show with --budget N")
-    plan = plan_controls(fit, annotator, budget)
-    if output is not None or not as_json:
-        write_or_print(plan.to_frame(), output, force=force)
-    say(str(plan), quiet=quiet)
-    if as_json:
-        print_json(plan)

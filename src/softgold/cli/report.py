@@ -33,6 +33,10 @@ def command(
         raise InputError(f"there is no run {web_address(run) or run}; 'softgold fit' makes one")
     check_target(output or run / "report.html", force=force)
     from softgold.report import write_report
+    from softgold.runs import is_study
+    from softgold.runs.limits import check_memory
 
+    if not is_study(run):
+        check_memory(run, "report")
     path = write_report(run, output, force=force)
     say(f"written: {path}", quiet=quiet)

@@ -57,6 +57,7 @@ def command(
     from softgold.output import atomic_files, check_target, excel_safe, reading, write_table
     from softgold.readers import read_soft_labels
     from softgold.runs import is_study, soft_labels_path
+    from softgold.runs.limits import check_memory
 
     key = key or output.with_name(f"{output.name.split('.')[0]}.key.csv")
     if os.path.realpath(key) == os.path.realpath(output):
@@ -69,8 +70,10 @@ def command(
         flags = {"for_excel": for_excel, "force": force, "quiet": quiet}
         _sample_study(run, output, key, budget, scheme, seed=seed, context=context, **flags)
         return
+    if run.is_dir():
+        check_memory(run, "sample-experts")
     with reading(run) if run.is_dir() else nullcontext():
-        soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run)
+        soft_labels = read_soft_labels(soft_labels_path(run) if run.is_dir() else run, brief=True)
     if items is not None:
         soft_labels = _only(soft_labels, items, item_col)
     shown = None if context is None else read_context(context, item=item_col)
@@ -95,14 +98,18 @@ def _only(soft_labels: SoftLabels, items: Path, item_col: str | None) -> SoftLab
     from softgold.readers.cells import code_ids
     from softgold.readers.columns import ITEM, find_column
     from softgold.readers.sources import open_source
+    from softgold.tables.ids import find_ids
 
     table = open_source(items)
     at = find_column(table, ITEM, item_col)
     listed = code_ids(table, at, table.load([at])[0]).index()
-    unknown = listed[~listed.isin(soft_labels.item_ids)]
+    place = find_ids(soft_labels.item_ids, listed)
+    unknown = listed[place < 0]
     if len(unknown):
         raise InputError(f"{items}: {len(unknown)} items have no soft label, such as {shorten(unknown[0])}")
-    return soft_labels.select(np.asarray(soft_labels.item_ids.isin(listed)))
+    chosen = np.zeros(len(soft_labels), dtype=np.bool_)
+    chosen[place] = True
+    return soft_labels.select(chosen)
 
 
 def _sample_study(

@@ -15,7 +15,7 @@ from softgold.errors import InputError
 from softgold.evaluation.labels import GivenLabels, HardLabels, hard_labels, soft_values
 from softgold.evaluation.result import Notice
 from softgold.readers.base import shorten
-from softgold.tables.ids import compare_ids
+from softgold.tables.ids import compare_ids, find_ids, repeated_id
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -87,14 +87,13 @@ def align(
 ) -> Aligned:
     """Check everything and cut it into tasks; arguments as in `evaluate`."""
     check_choice(missing, ("error", "drop"), "missing")
-    if soft_labels.item_ids.has_duplicates:
-        repeated = soft_labels.item_ids[soft_labels.item_ids.duplicated()][0]
+    repeated = repeated_id(soft_labels.item_ids)
+    if repeated is not None:
         raise InputError(f"the item {shorten(repeated)} is duplicated in the soft labels")
     _check_scores(scores)
     notices: list[Notice] = []
     position = _known(soft_labels, scores, ignore_unknown, notices)
-    values = np.full((len(soft_labels), len(scores.models)), np.nan)
-    values[position[position >= 0]] = scores.values[position >= 0]
+    values = _in_order(scores, position, len(soft_labels))
     used = _scored(values, soft_labels, missing, notices)
     hard, target = hard_labels(soft_labels, labels), soft_values(soft_labels, labels, soft)
     _check_targets(soft_labels, used, target, hard, soft)
@@ -107,15 +106,29 @@ def align(
             scores=values[kept],
             n_votes=soft_labels.n_votes[kept],
             n_positive=soft_labels.n_positive[kept],
-            groups=codes[kept] if n_groups else np.arange(int(kept.sum())),
+            groups=codes[kept] if n_groups else np.arange(count),
             n_dropped=int((members & ~used).sum()),
         )
         for name, members in _tasks(soft_labels, used, tasks, notices)
-        for kept in [members & used]
+        for kept, count in [_kept(members & used)]
     )
     _check_sizes(cut)
     name = "" if groups is None else str(getattr(groups, "name", None) or "group")
     return Aligned(cut, scores.models, hard.source, name, n_groups, tuple(notices))
+
+
+def _in_order(scores: Scores, position: NDArray[np.intp], n_items: int) -> FloatArray:
+    """Return the scores in the order of the soft labels, shape (I, K); NaN where an item has none."""
+    if len(position) == n_items and np.array_equal(position, np.arange(n_items)):
+        return scores.values  # millions of them are not copied
+    values = np.full((n_items, len(scores.models)), np.nan)
+    values[position[position >= 0]] = scores.values[position >= 0]
+    return values
+
+
+def _kept(items: NDArray[np.bool_]) -> tuple[NDArray[np.bool_] | slice, int]:
+    """Return what takes some of the items, without a copy if these are all of them, and their number."""
+    return (slice(None) if items.all() else items), int(items.sum())
 
 
 def _check_sizes(tasks: tuple[TaskData, ...]) -> None:
@@ -131,8 +144,8 @@ def _check_scores(scores: Scores) -> None:
     twice = pd.Series(scores.models).duplicated()
     if twice.any():
         raise InputError(f"the model {shorten(scores.models[int(twice.argmax())])} is duplicated in the scores")
-    if scores.item_ids.has_duplicates:
-        repeated = scores.item_ids[scores.item_ids.duplicated()][0]
+    repeated = repeated_id(scores.item_ids)
+    if repeated is not None:
         raise InputError(f"the item {shorten(repeated)} is duplicated in the scores")
     infinite = np.isinf(scores.values)
     if infinite.any():
@@ -145,7 +158,7 @@ def _check_scores(scores: Scores) -> None:
 
 def _known(soft_labels: SoftLabels, scores: Scores, ignore_unknown: bool, notices: list[Notice]) -> NDArray[np.intp]:
     """Return the place of each scored item among the soft labels, -1 for one that has none."""
-    position: NDArray[np.intp] = soft_labels.item_ids.get_indexer(scores.item_ids)
+    position = find_ids(soft_labels.item_ids, scores.item_ids)
     strangers = position < 0
     if not strangers.any():
         return position

@@ -13,6 +13,7 @@ from softgold.errors import InputError, UsageError
 from softgold.experts import ReleasedLabels
 from softgold.readers import TableLike, read_items
 from softgold.readers.base import shorten
+from softgold.tables.ids import find_ids, repeated_id
 from softgold.tables.soft_labels import SoftLabels
 
 FloatArray = NDArray[np.float64]
@@ -63,8 +64,7 @@ def soft_values(soft_labels: SoftLabels, given: GivenLabels, soft: str) -> Float
         return np.asarray(getattr(soft_labels, soft), dtype=np.float64)
     if not isinstance(given, ReleasedLabels):
         raise UsageError("soft='p_calibrated' needs the labels of a calibration: labels=softgold.calibrate(...).labels")
-    by_item = pd.Series(given.p_calibrated, index=given.item_ids)
-    return np.asarray(by_item.reindex(soft_labels.item_ids), dtype=np.float64)
+    return _taken(given.p_calibrated, given.item_ids, soft_labels)
 
 
 def read_tasks(source: TableLike, *, item: str | None = None, task: str = "task") -> pd.Series:
@@ -104,8 +104,13 @@ def _binary(values: FloatArray) -> FloatArray:
 
 
 def _aligned(by_item: pd.Series, soft_labels: SoftLabels) -> FloatArray:
-    if by_item.index.has_duplicates:
-        twice = by_item.index[by_item.index.duplicated()][0]
+    twice = repeated_id(by_item.index)
+    if twice is not None:
         raise InputError(f"item {shorten(twice)} has two hard labels")
-    _binary(as_finite(by_item.to_numpy(), "labels"))
-    return np.asarray(by_item.reindex(soft_labels.item_ids), dtype=np.float64)
+    return _taken(_binary(as_finite(by_item.to_numpy(), "labels")), by_item.index, soft_labels)
+
+
+def _taken(values: FloatArray, item_ids: pd.Index[str], soft_labels: SoftLabels) -> FloatArray:
+    """Return values in the order of the soft labels, NaN where there is none."""
+    at = find_ids(item_ids, soft_labels.item_ids)
+    return np.where(at >= 0, values[at], np.nan) if len(values) else np.full(len(at), np.nan)

@@ -15,7 +15,7 @@ from softgold.experts.evidence import Design, Evidence
 from softgold.experts.panel import NO_LABEL, ExpertPanel
 from softgold.experts.rules import ThresholdRule
 from softgold.experts.sampling import CLASSES, MOST_STRATA, ExpertSample
-from softgold.tables.ids import compare_ids
+from softgold.tables.ids import compare_ids, find_ids, repeated_id
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -66,7 +66,7 @@ def align_experts(
     has strata of the largest p, which give the weights; bins of a class are cut over its own soft labels.
     """
     item_ids = soft_labels.item_ids.astype("str")
-    if not item_ids.is_unique:
+    if repeated_id(item_ids) is not None:
         raise InputError("soft labels need one row per item, and an item is duplicated")
     if sample is None:
         known, unknown = _known(experts, item_ids, "the soft labels", ignore_unknown)
@@ -76,7 +76,7 @@ def align_experts(
     n_unsure = dict(zip(map(str, known.expert_ids), known.unsure.sum(axis=1).tolist(), strict=True))
     given = known.answers != NO_LABEL
     panel = known.take(given.any(axis=1), given.any(axis=0))
-    position = np.asarray(item_ids.get_indexer(panel.item_ids), dtype=np.intp)
+    position = find_ids(item_ids, panel.item_ids)
     if sample is None:
         index, table = _cut_bins(soft_labels.p, rule, bins, scheme, len(panel.item_ids))
         evidence = Evidence(soft_labels.p[position], index[position], table)
@@ -109,7 +109,7 @@ def with_groups(aligned: AlignedExperts, groups: pd.Series) -> AlignedExperts:
 
 def detector_scores(scores: Scores, item_ids: pd.Index[str], whose: str) -> dict[str, FloatArray]:
     """Return the scores of the given items by detector; an item without scores raises."""
-    at = scores.item_ids.get_indexer(item_ids)
+    at = find_ids(scores.item_ids, item_ids)
     if (at < 0).any():
         missing = _listed(item_ids[at < 0])
         raise InputError(f"the scores lack {int((at < 0).sum())} {whose}: {missing}")
@@ -135,7 +135,7 @@ def _known(
     experts: ExpertPanel, item_ids: pd.Index[str], where: str, ignore_unknown: bool
 ) -> tuple[ExpertPanel, tuple[str, ...]]:
     answered = ((experts.answers != NO_LABEL) | experts.unsure).any(axis=0)
-    here = item_ids.get_indexer(experts.item_ids.astype("str")) >= 0
+    here = find_ids(item_ids, experts.item_ids.astype("str")) >= 0
     unknown = experts.item_ids[answered & ~here]
     if answered.any() and not (answered & here).any():
         examples = compare_ids(unknown, "the expert labels", item_ids, where)
@@ -152,7 +152,7 @@ def _known(
 def _check_key(sample: ExpertSample, soft_labels: SoftLabels, item_ids: pd.Index[str], rule: ThresholdRule) -> None:
     if rule.name == "paper" and sample.bins.scheme != "paper":
         raise UsageError("rule 'paper' needs a sheet of 'sample-experts --scheme paper'; take rule 'changepoint'")
-    at = item_ids.get_indexer(sample.item_ids)
+    at = find_ids(item_ids, sample.item_ids)
     if (at < 0).any():
         missing = _listed(sample.item_ids[at < 0])
         raise InputError(f"the key was not made from these soft labels: they lack {missing}")

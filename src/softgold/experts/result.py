@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from softgold.experts.quality import Comparison, ErrorRates, LabelQuality
 from softgold.experts.rules import ThresholdRule
 from softgold.experts.soft_map import SoftMapFit
 from softgold.tables.ids import restore_ids
+
+ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,25 @@ class ReleasedLabels:
                 "threshold": self.threshold,
             }
         )
+
+    def parts(self, size: int = ROWS_AT_ONCE) -> Iterator[ReleasedLabels]:
+        """Give the labels some rows at a time, for tables that are written row by row."""
+        for start in range(0, max(len(self.p), 1), size):
+            rows = slice(start, start + size)
+            ends = (None if end is None else end[rows] for end in (self.p_calibrated_lo, self.p_calibrated_hi))
+            columns = (self.label[rows], self.p[rows], self.p_calibrated[rows])
+            yield ReleasedLabels(self.item_ids[rows], *columns, self.threshold, *ends)
+
+    @classmethod
+    def from_parts(cls, parts: Iterable[ReleasedLabels]) -> ReleasedLabels:
+        """Put labels below each other."""
+        every = list(parts)
+        first, *others = every
+        columns: dict[str, Any] = {}
+        for name in ("label", "p", "p_calibrated", "p_calibrated_lo", "p_calibrated_hi"):
+            some = [getattr(part, name) for part in every]
+            columns[name] = None if some[0] is None else np.concatenate(some)
+        return replace(first, item_ids=first.item_ids.append([part.item_ids for part in others]), **columns)
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> ReleasedLabels:

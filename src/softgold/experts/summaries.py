@@ -16,6 +16,7 @@ from softgold.experts.evidence import Evidence
 from softgold.experts.panel import NO_LABEL, ExpertPanel, LabelArray, Tie
 from softgold.experts.result import CalibrationSettings, DetectorChecks, ReleasedLabels
 from softgold.experts.rules import ThresholdRule, choose
+from softgold.tables.ids import find_ids
 from softgold.tables.scores import Scores
 from softgold.tables.soft_labels import SoftLabels
 
@@ -125,7 +126,7 @@ def _min_votes(
     own = {SOFT_LABEL: aligned.evidence.p}
     parts = [min_vote_cutoffs(votes[aligned.position], aligned.panel.majority(tie), own).assign(against="experts")]
     if scores is not None:
-        scored = np.flatnonzero(scores.item_ids.get_indexer(soft_labels.item_ids) >= 0)
+        scored = np.flatnonzero(find_ids(scores.item_ids, soft_labels.item_ids) >= 0)
         values = detector_scores(scores, soft_labels.item_ids[scored], "items")
         parts.append(min_vote_cutoffs(votes[scored], released.label[scored], values).assign(against="labels"))
     table = pd.concat(parts, ignore_index=True)

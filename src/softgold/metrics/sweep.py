@@ -26,7 +26,7 @@ class Order:
         thresholds: The distinct scores, descending, shape (G,).
     """
 
-    items: NDArray[np.intp]
+    items: NDArray[np.integer]
     starts: NDArray[np.intp] | None
     thresholds: FloatArray
 

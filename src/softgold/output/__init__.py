@@ -17,7 +17,7 @@ from softgold.output.atomic import atomic_directory, atomic_file, atomic_files, 
 from softgold.output.journal import reading, settle
 from softgold.output.json import json_text, to_jsonable, write_json
 from softgold.output.system import RUN_MARKER
-from softgold.output.tables import excel_safe, table_text, undo_excel_safe, write_table, write_tables
+from softgold.output.tables import excel_safe, table_text, undo_excel_safe, write_rows, write_table, write_tables
 from softgold.output.targets import PathLike, Stamps, check_target, stamps
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "undo_excel_safe",
     "update_directory",
     "write_json",
+    "write_rows",
     "write_table",
     "write_tables",
 ]

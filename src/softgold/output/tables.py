@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from softgold.output.temporaries import public_path
 if TYPE_CHECKING:
     import pandas as pd
 
+ROWS_AT_ONCE = 100_000
 # A cell that begins so is a formula to a spreadsheet.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -26,18 +28,31 @@ def write_table(frame: pd.DataFrame, path: PathLike, *, force: bool = False) -> 
     Text files are UTF-8 with `\\n` line ends; numbers are written so that they read back equal; a missing value is
     an empty cell.
     """
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if Path(path).suffix.lower() not in {".parquet", ".pq"}:
+        starts = range(0, max(len(frame), 1), ROWS_AT_ONCE)
+        write_rows((frame.iloc[start : start + ROWS_AT_ONCE] for start in starts), path, force=force)
+        return
     with atomic_file(path, force=force) as temporary:
         try:
-            if suffixes[-1:] in ([".parquet"], [".pq"]):
-                with temporary.open("wb") as file:  # Arrow takes no path that is not UTF-8
-                    frame.to_parquet(file, index=False)
-                return
-            data = table_text(frame, separator="\t" if ".tsv" in suffixes[-2:] else ",").encode()
+            with temporary.open("wb") as file:  # Arrow takes no path that is not UTF-8
+                frame.to_parquet(file, index=False)
         except UnicodeEncodeError as error:
             raise _unwritable(error, Path(path)) from None
+
+
+def write_rows(parts: Iterable[pd.DataFrame], path: PathLike, *, force: bool = False) -> None:
+    """Write the parts of a table below each other as text, as `write_table` does, holding one at a time."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    separator = "\t" if ".tsv" in suffixes[-2:] else ","
+    with atomic_file(path, force=force) as temporary, temporary.open("wb") as plain:
         # Without a time stamp the same table gives the same bytes.
-        temporary.write_bytes(gzip.compress(data, mtime=0) if suffixes[-1:] == [".gz"] else data)
+        packed = suffixes[-1:] == [".gz"]
+        with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if packed else nullcontext(plain) as file:
+            for number, part in enumerate(parts):
+                try:
+                    file.write(table_text(part, separator=separator, header=number == 0).encode())
+                except UnicodeEncodeError as error:
+                    raise _unwritable(error, Path(path)) from None
 
 
 def write_tables(tables: Sequence[tuple[Path, pd.DataFrame]], *, force: bool = False) -> None:
@@ -51,8 +66,8 @@ def write_tables(tables: Sequence[tuple[Path, pd.DataFrame]], *, force: bool = F
             write_table(frame, temporary)
 
 
-def table_text(frame: pd.DataFrame, *, separator: str = ",") -> str:
-    """Return the table as the text that `write_table` writes.
+def table_text(frame: pd.DataFrame, *, separator: str = ",", header: bool = True) -> str:
+    """Return the table as the text that `write_table` writes, with or without the names of its columns.
 
     >>> import pandas as pd
     >>> table_text(pd.DataFrame({"item": ["007"], "p": [0.1], "b_mean": [float("nan")]}))
@@ -61,7 +76,7 @@ def table_text(frame: pd.DataFrame, *, separator: str = ",") -> str:
     # The csv module of Python 3.11 leaves a lone carriage return unquoted, and readers then see a line end.
     returns = any(frame[name].astype("str").str.contains("\r", regex=False).any() for name in _text_columns(frame))
     quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-    return frame.to_csv(index=False, sep=separator, lineterminator="\n", quoting=quoting)
+    return frame.to_csv(index=False, header=header, sep=separator, lineterminator="\n", quoting=quoting)
 
 
 def excel_safe(frame: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from softgold.planning.assignment import Assignment, assign
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import Outlook, look_ahead
-from softgold.tables.votes import VoteTable
+from softgold.tables.parts import VotesInParts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,7 +101,7 @@ def plan_votes(
     fitted: Fit | Posterior,
     budget: int,
     *,
-    votes: VoteTable | None = None,
+    votes: VotesInParts | None = None,
     annotators: Crew | None = None,
     explore: float = 0.1,
     max_per_item: int = MAX_PER_ITEM,
@@ -138,7 +138,7 @@ def plan_votes(
     check_in_range(explore, 0.0, 1.0, "explore")
     pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
     outlook = look_ahead(beliefs, pool, max_per_item)
-    limit = np.full(beliefs.n_items, max_per_item)
+    limit = np.broadcast_to(max_per_item, beliefs.n_items)
     if annotators is None:
         return _plan(beliefs, outlook, allocate(outlook, budget, limit))
     _check_capacity(annotators, budget)
@@ -166,7 +166,8 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     than that of the vote before it, which has to be bought first.
     """
     depth = outlook.brier.shape[1] - 1
-    value = np.minimum.accumulate(outlook.brier[:, :-1] - outlook.brier[:, 1:], axis=1)
+    value = outlook.brier[:, :-1] - outlook.brier[:, 1:]
+    np.minimum.accumulate(value, axis=1, out=value)
     value[np.arange(depth) >= limit[:, None]] = -np.inf
     open_votes = int((value > CLOSED).sum())
     if not (limit > 0).any():
@@ -182,8 +183,18 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
             "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
             "(--max-per-item)"
         )
-    order = np.argsort(-value, axis=None, kind="stable")[:budget]
-    return np.bincount(order // depth, minlength=len(value)).astype(np.int64)
+    return np.asarray(_most_valuable(value, budget).sum(axis=1), dtype=np.int64)
+
+
+def _most_valuable(value: FloatArray, count: int) -> NDArray[np.bool_]:
+    """Return which of the values are the `count` largest, the first of equal ones; same shape."""
+    worth = value[value > CLOSED]
+    worth.partition(len(worth) - count)
+    least = worth[len(worth) - count]
+    chosen = np.asarray(value > least)
+    equal = np.flatnonzero(value == least)
+    chosen.ravel()[equal[: count - int(chosen.sum())]] = True
+    return chosen
 
 
 def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:

@@ -100,16 +100,17 @@ def _worth(beliefs: Beliefs, items: IntArray, crew: Crew) -> FloatArray:
 def _voters(beliefs: Beliefs, items: IntArray, crew: Crew) -> list[set[int]]:
     """Return which members have voted on each of some items."""
     votes = beliefs.votes
-    place = np.full(votes.n_items, -1)
+    place = np.full(votes.n_items, -1, dtype=np.int32)
     place[items] = np.arange(len(items))
     member = np.full(votes.n_annotators, -1)
     known = crew.places(votes.annotator_ids)
     member[known[known >= 0]] = np.flatnonzero(known >= 0)
     found: list[set[int]] = [set() for _ in items]
-    at, who = place[votes.item_codes], member[votes.annotator_codes]
-    both = (at >= 0) & (who >= 0)
-    for row, one in zip(at[both].tolist(), who[both].tolist(), strict=True):
-        found[row].add(one)
+    for part, some in votes.each():
+        at, who = place[part.rows][some.items], member[some.annotators]
+        both = (at >= 0) & (who >= 0)
+        for row, one in zip(at[both].tolist(), who[both].tolist(), strict=True):
+            found[row].add(one)
     return found
 
 

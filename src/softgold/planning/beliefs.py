@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from softgold.errors import UsageError
 from softgold.models.base import Fit, Posterior
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.chunks import VoteChunk, vote_chunks
+from softgold.models.crowd.chunks import VoteChunk, part_chunks, vote_chunks
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.states import States
 from softgold.models.crowd.threads import in_order, worker_pool
+from softgold.tables.parts import VotesInParts
 from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
@@ -64,18 +65,18 @@ class Beliefs:
 
     Attributes:
         posterior: The fitted posterior.
-        votes: The votes it was fitted to.
+        votes: The votes it was fitted to, gone through part by part.
         states: The states of an item.
         certainty: Probability that each item's component is the right way round, shape (I,).
     """
 
     posterior: CrowdPosterior
-    votes: VoteTable
+    votes: VotesInParts
     states: States
     certainty: FloatArray
 
     @classmethod
-    def of(cls, fitted: Fit | Posterior, votes: VoteTable | None = None) -> Beliefs:
+    def of(cls, fitted: Fit | Posterior, votes: VotesInParts | None = None) -> Beliefs:
         """Return the beliefs of a fit, or of a posterior and the votes it was fitted to."""
         posterior, votes = _taken_apart(fitted, votes)
         if not isinstance(posterior, CrowdPosterior):
@@ -85,9 +86,7 @@ class Beliefs:
         same = posterior.item_ids.equals(votes.item_ids) and posterior.annotator_ids.equals(votes.annotator_ids)
         if not same or not np.array_equal(posterior.item_counts, votes.item_counts):
             raise UsageError("votes must be those that the posterior was fitted to; fit them again")
-        certainty = np.ones(votes.n_items)
-        certainty[votes.item_codes] = posterior.certainty[votes.annotator_codes]
-        return cls(posterior, votes, posterior.states, certainty)
+        return cls(posterior, votes, posterior.states, _item_certainty(posterior, votes))
 
     @property
     def n_items(self) -> int:
@@ -124,12 +123,27 @@ class Beliefs:
         def on_chunk(chunk: VoteChunk) -> Result:
             return work(chunk.rows, item_masses(chunk, skills, response, states)[0])
 
+        chunks = (
+            chunk
+            for part, some in self.votes.each()
+            for chunk in part_chunks(some, self.votes.n_annotators, part.first_item)
+        )
         with worker_pool() as pool:
-            for _, found in in_order(on_chunk, vote_chunks(self.votes), pool):
+            for _, found in in_order(on_chunk, chunks, pool):
                 yield found
 
 
-def _taken_apart(fitted: Fit | Posterior, votes: VoteTable | None) -> tuple[Posterior, VoteTable]:
+def _item_certainty(posterior: CrowdPosterior, votes: VotesInParts) -> FloatArray:
+    """Return the certainty of each item's component; all annotators of an item are in one."""
+    if (posterior.certainty == 1).all():
+        return np.broadcast_to(1.0, votes.n_items)
+    certainty = np.ones(votes.n_items)
+    for part, some in votes.each():
+        certainty[part.rows] = posterior.certainty[some.annotators[some.starts[:-1]]]
+    return certainty
+
+
+def _taken_apart(fitted: Fit | Posterior, votes: VotesInParts | None) -> tuple[Posterior, VotesInParts]:
     if isinstance(fitted, Fit):
         return fitted.posterior, fitted.votes if votes is None else votes
     if votes is None:
@@ -137,22 +151,25 @@ def _taken_apart(fitted: Fit | Posterior, votes: VoteTable | None) -> tuple[Post
     return fitted, votes
 
 
-def select_items(votes: VoteTable, items: NDArray[np.int64]) -> tuple[VoteTable, NDArray[np.intp]]:
-    """Return the votes on some items, and which annotators of the whole table gave them."""
-    place = np.full(votes.n_items, -1)
-    place[items] = np.arange(len(items))
-    kept = place[votes.item_codes] >= 0
-    annotators, codes = np.unique(votes.annotator_codes[kept], return_inverse=True)
-    weights = None if votes.weights is None else votes.weights[kept]
-    table = VoteTable.from_codes(
-        place[votes.item_codes[kept]],
-        codes,
-        votes.votes[kept],
-        votes.item_ids[items],
-        votes.annotator_ids[annotators],
-        weights=weights,
-    )
-    return table, annotators.astype(np.intp)
+def select_items(votes: VotesInParts, items: NDArray[np.int64]) -> tuple[VoteTable, NDArray[np.intp]]:
+    """Return the votes on some items, which ascend, and which annotators of the whole table gave them."""
+    place, who, said, weights = (np.concatenate(part) for part in zip(*_votes_on(votes, items), strict=True))
+    annotators, codes = np.unique(who, return_inverse=True)
+    weighted = None if np.isnan(weights).any() else weights
+    names = (votes.item_ids[items], votes.annotator_ids[annotators])
+    return VoteTable.from_codes(place, codes, said, *names, weights=weighted), annotators.astype(np.intp)
+
+
+def _votes_on(votes: VotesInParts, items: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Give place, annotator, vote and weight (NaN where votes have none) of the votes on some items, part by part."""
+    for part, some in votes.each():
+        first, last = np.searchsorted(items, [part.first_item, part.rows.stop])
+        place = np.full(part.n_items, -1)
+        place[items[first:last] - part.first_item] = np.arange(first, last)
+        at = place[some.items]
+        kept = at >= 0
+        weights = np.full(int(kept.sum()), np.nan) if some.weights is None else some.weights[kept]
+        yield at[kept], some.annotators[kept], some.votes[kept], weights
 
 
 def state_masses(votes: VoteTable, skills: Skills, states: States) -> FloatArray:

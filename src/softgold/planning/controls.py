@@ -23,7 +23,7 @@ from softgold.models.crowd.states import normal_nodes
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.readers.base import shorten
-from softgold.tables.votes import VoteTable
+from softgold.tables.parts import VotesInParts
 
 FloatArray = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class ControlPlan:
 
 
 def plan_controls(
-    fitted: Fit | Posterior, annotator: str, count: int, *, votes: VoteTable | None = None
+    fitted: Fit | Posterior, annotator: str, count: int, *, votes: VotesInParts | None = None
 ) -> ControlPlan:
     """Return which items to show to an annotator to learn most about ability and lean.
 

@@ -14,7 +14,7 @@ from softgold.readers.base import cell_error, shorten
 from softgold.readers.cells import code_ids, parse_numbers
 from softgold.readers.columns import ANNOTATOR, Role, find_column, find_optional
 from softgold.readers.sources import TableLike, open_source
-from softgold.tables.votes import VoteTable
+from softgold.tables.parts import VotesInParts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -61,15 +61,18 @@ class Crew:
         weight = np.maximum(self.capacity, 1).astype(np.float64)
         return VoterPool.of(beliefs.chances(skills), weight, beliefs.sharpness(skills))
 
-    def n_free(self, votes: VoteTable) -> IntArray:
+    def n_free(self, votes: VotesInParts) -> IntArray:
         """Return how many members have not yet voted on each item, shape (I,)."""
         able = self.capacity > 0
         member = np.zeros(votes.n_annotators, dtype=bool)
         known = self.places(votes.annotator_ids)
         member[known[(known >= 0) & able]] = True
-        pairs = np.unique(votes.item_codes.astype(np.int64) * votes.n_annotators + votes.annotator_codes)
-        voted = np.bincount(pairs // votes.n_annotators, member[pairs % votes.n_annotators], votes.n_items)
-        return int(able.sum()) - voted.astype(np.int64)
+        free = np.full(votes.n_items, int(able.sum()))
+        for part, some in votes.each():
+            mine = member[some.annotators]
+            pairs = np.unique(some.items[mine] * votes.n_annotators + some.annotators[mine])
+            free[part.rows] -= np.bincount(pairs // votes.n_annotators, minlength=part.n_items)
+        return free
 
 
 def read_crew(source: TableLike) -> Crew:

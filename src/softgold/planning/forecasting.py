@@ -14,7 +14,7 @@ from softgold.planning.beliefs import Beliefs
 from softgold.planning.campaigns import Campaign, Sample, run_campaign
 from softgold.planning.crew import Crew
 from softgold.planning.forecast_result import Ambiguous, Curve, Forecast, VotesNeeded
-from softgold.tables.votes import VoteTable
+from softgold.tables.parts import VotesInParts
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ UNSETTLED = 0.2  # chance of a wrong label that an ambiguous item keeps, more li
 def forecast(
     fitted: Fit | Posterior,
     *,
-    votes: VoteTable | None = None,
+    votes: VotesInParts | None = None,
     target_error: float | None = None,
     annotators: Crew | None = None,
     horizon: int = HORIZON,

@@ -40,21 +40,25 @@ def look_ahead(beliefs: Beliefs, pool: VoterPool, depth: int) -> Outlook:
     positive = beliefs.states.positive
     both = np.hstack([likelihood, likelihood * positive[:, None]])
     unknowable = np.minimum(positive, 1 - positive)
+    error, brier = np.empty((2, beliefs.n_items, depth + 1))
+    floor = np.empty(beliefs.n_items)
 
-    def work(rows: slice, mass: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def work(rows: slice, mass: FloatArray) -> None:
         total, first = np.hsplit(mass @ both, 2)
         sure = beliefs.certainty[rows, None]
         if (sure < 1).any():  # in the mirror image the same votes say the opposite
             first = sure * first + (1 - sure) * (total - first)
         other = total - first
-        error = np.add.reduceat(np.minimum(first, other), starts, axis=1)
+        error[rows] = np.add.reduceat(np.minimum(first, other), starts, axis=1)
         first *= other
         first /= total
-        floor = sure[:, 0] * (mass @ unknowable) + (1 - sure[:, 0]) * (1 - mass @ unknowable)
-        return error, np.add.reduceat(first, starts, axis=1), np.minimum(floor, error[:, 0])
+        brier[rows] = np.add.reduceat(first, starts, axis=1)
+        left = sure[:, 0] * (mass @ unknowable) + (1 - sure[:, 0]) * (1 - mass @ unknowable)
+        floor[rows] = np.minimum(left, error[rows, 0])
 
-    parts = list(zip(*beliefs.each_chunk(work), strict=True))
-    return Outlook(*(np.concatenate(part) for part in parts))
+    for _ in beliefs.each_chunk(work):
+        pass
+    return Outlook(error, brier, floor)
 
 
 def _outcomes(pool: VoterPool, depth: int) -> tuple[FloatArray, NDArray[np.intp]]:

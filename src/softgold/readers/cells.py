@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from softgold.errors import InputError
 from softgold.readers.base import Source, cell_error, shorten
+from softgold.tables.ids import first_repeat
 
 FloatArray = NDArray[np.float64]
 
@@ -22,6 +23,9 @@ MISSING_VOTE = -1
 UNKNOWN_VOTE = -2
 # A longer one is a quote left open, or a document pasted into a cell.
 LONGEST_ID = 10_000
+IDS_AT_ONCE = 100_000
+MISSING_ID, BLANK_ID = "the id is missing", "the id is blank"
+HUGE_ID = f"the id has more than {LONGEST_ID} characters; is a quote left open?"
 ABSENT = frozenset({"", "na", "<na>", "nan", "null"})
 SPELLINGS = {
     **dict.fromkeys(("1", "1.0", "1,0", "true", "t", "yes", "y", "positive", "present", "accept"), 1),
@@ -72,17 +76,61 @@ def code_ids(source: Source, column: int, cells: pa.ChunkedArray) -> CodedIds:
     encoded = _encode_text(source, column, cells if whole is None else whole)
     absent = encoded.codes < 0
     if absent.any():
-        raise cell_error(source, int(np.argmax(absent)), column, "the id is missing")
+        raise cell_error(source, int(np.argmax(absent)), column, MISSING_ID)
     blank = pc.equal(pc.utf8_trim_whitespace(encoded.values), "").to_numpy(zero_copy_only=False)
-    _refuse_ids(source, column, encoded, blank, "the id is blank")
+    _refuse_ids(source, column, encoded, blank, BLANK_ID)
     huge = pc.greater(pc.utf8_length(encoded.values), LONGEST_ID).to_numpy(zero_copy_only=False)
-    _refuse_ids(source, column, encoded, huge, f"the id has more than {LONGEST_ID} characters; is a quote left open?")
+    _refuse_ids(source, column, encoded, huge, HUGE_ID)
     coded = CodedIds(encoded.codes, encoded.values) if encoded.by_appearance else _by_appearance(encoded)
+    kind, warning = _kind(source, column, cells, whole)
+    return replace(coded, kind=kind, warning=warning)
+
+
+def read_unique_ids(source: Source, column: int, cells: pa.ChunkedArray) -> tuple[pd.Index[str], str | None]:
+    """Return a column of ids of which each is there once, and a warning as in `CodedIds`; others are an error.
+
+    No table of the ids is built, so that millions of them take little more than their text.
+    """
+    whole = _whole_numbers(cells)
+    texts = _column_text(source, column, cells if whole is None else whole)
+    first = 0
+    for chunk in texts.chunks:
+        for start in range(0, len(chunk), IDS_AT_ONCE):
+            some = chunk.slice(start, IDS_AT_ONCE)
+            _refuse_rows(source, column, some.is_null(), first + start, MISSING_ID)
+            _refuse_rows(source, column, pc.equal(pc.utf8_trim_whitespace(some), ""), first + start, BLANK_ID)
+            _refuse_rows(source, column, pc.greater(pc.utf8_length(some), LONGEST_ID), first + start, HUGE_ID)
+        first += len(chunk)
+    row = first_repeat(texts)
+    if row is not None:
+        raise cell_error(source, row, column, f"the item {shorten(texts[row])} is duplicated")
+    kind, warning = _kind(source, column, cells, whole)
+    return as_index(texts, kind), warning
+
+
+def _column_text(source: Source, column: int, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    coded = pa.types.is_dictionary(cells.type)
+    try:
+        parts = (chunk.dictionary_decode() if coded else chunk for chunk in cells.chunks)
+        return pa.chunked_array([_as_text(part) for part in parts], TEXT)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _not_text(source, column, cells) from None
+
+
+def _refuse_rows(source: Source, column: int, bad: pa.Array, first: int, message: str) -> None:
+    if pc.any(bad).as_py():
+        raise cell_error(source, first + int(np.argmax(bad.to_numpy(zero_copy_only=False))), column, message)
+
+
+def _kind(
+    source: Source, column: int, cells: pa.ChunkedArray, whole: pa.ChunkedArray | None
+) -> tuple[str | None, str | None]:
+    """Return the kind of a column of ids, and the warning; see `CodedIds`."""
     if whole is None:
-        return replace(coded, kind=_whole_kind(cells.type))
+        return _whole_kind(cells.type), None
     name = shorten(source.columns[column])
     warning = f"{source.name}, column {name}: the ids are floats, and are read as the whole numbers that they are"
-    return replace(coded, kind="int64", warning=warning)
+    return "int64", warning
 
 
 def _whole_kind(kind: pa.DataType) -> str | None:
@@ -233,8 +281,8 @@ def _as_floats(source: Source, column: int, cells: pa.ChunkedArray, noun: str) -
         raise cell_error(
             source, row, column, f"{noun} must be a number that float64 holds exactly, got {shorten(values[row])}"
         ) from None
-    numbers: FloatArray = floats.fill_null(np.nan).to_numpy().astype(np.float64)
-    return numbers
+    numbers: FloatArray = (floats.fill_null(np.nan) if floats.null_count else floats).to_numpy()
+    return numbers.astype(np.float64, copy=False)
 
 
 def _parse(text: str, comma: bool) -> float:
@@ -264,12 +312,16 @@ def _encode_text(source: Source, column: int, cells: pa.ChunkedArray) -> _Dictio
         codes = indices.cast(pa.int32()).fill_null(-1).to_numpy()
         texts = _as_text(encoded.chunk(0).dictionary)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"{source.name}, column {source.columns[column]!r}: cells must be text or numbers, not {cells.type}"
-        ) from None
+        raise _not_text(source, column, cells) from None
     if coded_before or texts.null_count:
         return _made_distinct(codes, texts)
     return _Dictionary(codes, texts, by_appearance=True)
+
+
+def _not_text(source: Source, column: int, cells: pa.ChunkedArray) -> InputError:
+    return InputError(
+        f"{source.name}, column {source.columns[column]!r}: cells must be text or numbers, not {cells.type}"
+    )
 
 
 def _made_distinct(codes: NDArray[np.int32], texts: pa.Array) -> _Dictionary:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softgold.checks import check_choice
 from softgold.errors import InputError, warn
 from softgold.readers.base import Source, cell_error, shorten
-from softgold.readers.cells import CodedIds, code_ids, parse_numbers
+from softgold.readers.cells import CodedIds, code_ids, parse_numbers, read_unique_ids
 from softgold.readers.columns import ITEM, MODEL, SCORE, find_column, find_optional
 from softgold.readers.longform import check_names
 from softgold.readers.sources import TableLike, open_source
@@ -46,35 +46,36 @@ def read_scores(
     items = find_column(table, ITEM, item)
     model, score = find_optional(table, MODEL), find_optional(table, SCORE)
     if model is None or score is None:
-        scores, ids = _read_wide(table, items, ignore)
+        scores, warning = _read_wide(table, items, ignore)
     else:
-        scores, ids = _read_long(table, items, model, score)
-    if ids.warning is not None:
-        warn(ids.warning)
+        scores, warning = _read_long(table, items, model, score)
+    if warning is not None:
+        warn(warning)
     if missing == "error":
         _refuse_gaps(table, scores)
     return scores
 
 
-def _read_wide(table: Source, items: int, ignore: Sequence[str]) -> tuple[Scores, CodedIds]:
+def _read_wide(table: Source, items: int, ignore: Sequence[str]) -> tuple[Scores, str | None]:
     positions = [at for at, name in enumerate(table.columns) if at != items and name not in ignore]
     models = tuple(table.columns[position] for position in positions)
     check_names(table, models, "model")
     columns = table.load([items, *positions])
-    ids = code_ids(table, items, columns[0])
-    _refuse_repeats(table, items, ids.codes.astype(np.int64), ids, "the item")
-    values = [parse_numbers(table, at, cells, "a score") for at, cells in zip(positions, columns[1:], strict=True)]
-    return Scores(ids.index(), models, np.stack(values, axis=1)), ids
+    ids, warning = read_unique_ids(table, items, columns.pop(0))
+    values = np.empty((len(ids), len(models)))
+    for number, at in enumerate(positions):
+        values[:, number] = parse_numbers(table, at, columns.pop(0), "a score")
+    return Scores(ids, models, values), warning
 
 
-def _read_long(table: Source, items: int, models: int, scores: int) -> tuple[Scores, CodedIds]:
+def _read_long(table: Source, items: int, models: int, scores: int) -> tuple[Scores, str | None]:
     columns = table.load([items, models, scores])
     ids, names = code_ids(table, items, columns[0]), code_ids(table, models, columns[1])
     pairs = ids.codes.astype(np.int64) * len(names.texts) + names.codes
     _refuse_repeats(table, items, pairs, ids, "a score of the same model for item")
     values = np.full((len(ids.texts), len(names.texts)), np.nan)
     values[ids.codes, names.codes] = parse_numbers(table, scores, columns[2], "a score")
-    return Scores(ids.index(), tuple(names.texts.to_pylist()), values), ids
+    return Scores(ids.index(), tuple(names.texts.to_pylist()), values), ids.warning
 
 
 def _refuse_repeats(table: Source, column: int, keys: NDArray[np.int64], ids: CodedIds, what: str) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softgold.models.base import ADVERSARIAL, Fit
+from softgold.models.base import ADVERSARIAL
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, amount, figure, named, numbers, percent, real
 from softgold.report.plots import Mark, Spread, curve, histogram, spreads
 from softgold.runs import Run
+from softgold.runs.records import RunRecord
 from softgold.tables.soft_labels import SoftLabels
 
 FloatArray = NDArray[np.float64]
@@ -29,21 +30,21 @@ def thresholds(run: Run) -> list[Mark]:
     """Return the cuts to draw over soft labels: one half, and the calibrated one with its interval."""
     if not run.has("calibration"):
         return [Mark(0.5, "cut at 0.5", "faint")]
-    chosen = run.calibration.threshold
+    chosen = run.brief_calibration.threshold
     return [Mark(0.5, "0.5", "faint"), Mark(chosen, f"experts' threshold {chosen:.2f}")]
 
 
 def glance_section(run: Run) -> Section:
     """Say what the data are, and how many votes the items have."""
     figures = []
-    soft = run.soft_labels
+    soft = run.brief_labels
     known = soft.n_votes[soft.n_votes > 0]
     if len(np.unique(known)) > 1:
         figures.append(_votes_figure(known))
     rows = [("items", f"{len(soft):,}")]
     problems: tuple[str, ...] = ()
     if run.has("fit"):
-        description = run.votes.describe()
+        description = run.votes_in_parts.describe()
         rows, problems = description.rows(), description.warnings
     facts = Table(("what", "how much"), tuple((Cell(name), Cell(text)) for name, text in rows), title="The votes")
     words = "What was collected, and how evenly the votes are spread over the items."
@@ -80,7 +81,7 @@ def _votes_figure(counts: NDArray[np.int64]) -> Figure:
 
 def soft_section(run: Run) -> Section:
     """Show the distributions of p and of min(p, 1 - p)."""
-    p, unsure = run.soft_labels.p, run.soft_labels.uncertainty
+    p, unsure = run.brief_labels.p, run.brief_labels.uncertainty
     wrong = float(unsure.mean())
     in_doubt = float((unsure > 0.25).mean())
     told = (
@@ -251,16 +252,16 @@ def _activity_figure(table: pd.DataFrame) -> Figure:
     )
 
 
-def fit_section(fit: Fit) -> Section:
+def fit_section(record: RunRecord) -> Section:
     """Show whether the fit settled, and the bound that it raised."""
-    found = fit.diagnostics
+    found = record.diagnostics
     settled = "The fit settled" if found.converged else "The fit did NOT settle"
     seconds = f" after {found.seconds:.1f} seconds" if found.seconds == found.seconds else ""
     facts = numbers(
         ("fit", "value"),
         [
-            ("model", fit.model),
-            *((name, str(getattr(fit.settings, name))) for name in ("engine", "seed") if hasattr(fit.settings, name)),
+            ("model", record.model),
+            *((name, str(record.settings[name])) for name in ("engine", "seed") if name in record.settings),
             ("settled", "yes" if found.converged else "no"),
             ("steps", amount(found.steps)),
             *((name.replace("_", " "), real(value)) for name, value in (found.learned or {}).items()),
@@ -288,7 +289,10 @@ def _bound_figure(bound: list[float]) -> Figure:
 def next_section(soft: SoftLabels) -> Section:
     """List the most uncertain items."""
     # Of equal values the one with fewer votes first, then the order of the table.
-    order = np.lexsort((np.arange(len(soft)), soft.n_votes, -soft.uncertainty))[:MOST_ITEMS]
+    unsure = soft.uncertainty
+    least = np.partition(unsure, -min(MOST_ITEMS, len(soft)))[-min(MOST_ITEMS, len(soft))]
+    most = np.flatnonzero(unsure >= least)
+    order = most[np.lexsort((most, soft.n_votes[most], -unsure[most]))][:MOST_ITEMS]
     rows = tuple(
         (
             named(soft.item_ids[at]),

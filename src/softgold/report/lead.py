@@ -30,15 +30,15 @@ def in_doubt(soft: SoftLabels) -> int:
 
 def run_lead(run: Run) -> str:
     """Return the paragraph for one question."""
-    soft = run.soft_labels
+    soft = run.brief_labels
     return " ".join(text for text in (_size(run), _sureness(soft), _experts(run), _people(run), _advice(run)) if text)
 
 
 def _size(run: Run) -> str:
-    soft = run.soft_labels
+    soft = run.brief_labels
     if not run.has("fit"):
         return f"There are soft labels of {len(soft):,} items."
-    votes = run.votes
+    votes = run.votes_in_parts
     each = np.median(votes.item_counts)
     people = "person" if votes.n_annotators == 1 else "people"
     return (
@@ -59,7 +59,7 @@ def _sureness(soft: SoftLabels) -> str:
 def _experts(run: Run) -> str:
     if not run.has("calibration"):
         return ""
-    found = run.calibration
+    found = run.brief_calibration
     if not found.n_labelled:
         return ""
     return (
@@ -80,12 +80,12 @@ def _people(run: Run) -> str:
 def _advice(run: Run) -> str:
     if not run.has("calibration"):
         return "Next: let experts label a sample (softgold sample-experts), so that a threshold can be calibrated."
-    return _doubt_advice(in_doubt(run.soft_labels))
+    return _doubt_advice(in_doubt(run.brief_labels))
 
 
 def calibrations(study: Study) -> dict[str, Calibration]:
     """Return the calibration of each question or class that experts labelled."""
-    found = {name: run.calibration for name, run in study.tasks.items() if run.has("calibration")}
+    found = {name: run.brief_calibration for name, run in study.tasks.items() if run.has("calibration")}
     return {name: one for name, one in found.items() if one.n_labelled}
 
 
@@ -108,7 +108,7 @@ def _class_size(labels: ClassLabels) -> str:
 
 
 def _question_size(study: Study) -> str:
-    soft = {name: run.soft_labels for name, run in study.tasks.items()}
+    soft = {name: run.brief_labels for name, run in study.tasks.items()}
     wrong = {name: float(labels.uncertainty.mean()) for name, labels in soft.items()}
     hardest, easiest = max(wrong, key=wrong.__getitem__), min(wrong, key=wrong.__getitem__)
     doubtful = sum(in_doubt(labels) for labels in soft.values())
@@ -150,7 +150,7 @@ def _study_advice(study: Study, found: Mapping[str, Calibration], noun: str) -> 
         return f"Next: let experts label a sample of {list_names(left)}, too, which they have not labelled so far."
     if noun == "class":
         return _doubt_advice(int((study.class_labels.uncertainty > DOUBT).sum()))
-    doubtful = {name: in_doubt(run.soft_labels) for name, run in study.tasks.items()}
+    doubtful = {name: in_doubt(run.brief_labels) for name, run in study.tasks.items()}
     worst = max(doubtful, key=doubtful.__getitem__)
     most = f" {worst} has the most, {doubtful[worst]:,}." if doubtful[worst] else ""
     return _doubt_advice(sum(doubtful.values())) + most

@@ -64,25 +64,26 @@ def run_page(run: Run) -> Page:
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(built(expert_section, run.calibration, "calibration.json"))
+        sections.append(built(expert_section, run.brief_calibration, "calibration.json"))
     if run.has("evaluation"):
         sections.append(built(model_section, run.evaluation, "evaluation.json"))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(_next_section(run))
     if run.has("fit"):
-        sections.append(fit_section(run.fit))
+        sections.append(fit_section(run.record))
     return tuple(sections)
 
 
 def _next_section(run: Run) -> Section:
     """Say what further votes would change, where the model tells, and list the most uncertain items."""
-    uncertain = next_section(run.soft_labels)
+    uncertain = next_section(run.brief_labels)
     if not run.has("fit"):
         return uncertain
     try:
-        found = forecast(run.fit, n_campaigns=REPORT_CAMPAIGNS)
-        plan = plan_votes(run.fit, len(run.soft_labels))
+        fitted, votes = run.brief_posterior, run.votes_in_parts
+        found = forecast(fitted, votes=votes, n_campaigns=REPORT_CAMPAIGNS)
+        plan = plan_votes(fitted, len(run.brief_labels), votes=votes)
     except UsageError:  # a baseline does not say what a vote would change
         return uncertain
     planned = planning_section(found, plan, run.record.history)
@@ -163,12 +164,12 @@ def overview_section(study: Study) -> Section:
 
 
 def _overview_row(name: str, run: Run) -> tuple[Cell, ...]:
-    soft = run.soft_labels
+    soft = run.brief_labels
     row = [named(name), amount(len(soft)), percent(float((soft.p >= 0.5).mean())), amount(in_doubt(soft))]
     row.append(percent(float(soft.uncertainty.mean())))
     if not run.has("calibration"):
         return (*row, Cell("–"), Cell("–"))
-    return (*row, *built(_expert_cells, run.calibration, "calibration.json"))
+    return (*row, *built(_expert_cells, run.brief_calibration, "calibration.json"))
 
 
 def _expert_cells(calibration: Calibration) -> tuple[Cell, Cell]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from softgold.planning.allocation import VotePlan
 from softgold.planning.forecast_result import Curve, Forecast
@@ -117,7 +118,7 @@ def _plan_table(plan: VotePlan) -> Table:
     )
     rows = [
         (named(item), real(value, 4), real(p), amount(count), amount(wanted), percent(before), percent(after))
-        for item, value, p, count, wanted, before, after in list(values)[:MOST_ITEMS]
+        for item, value, p, count, wanted, before, after in islice(values, MOST_ITEMS)
     ]
     return Table(
         ("item", "value of a vote", "p", "votes", "buy", "wrong now", "wrong after"),

@@ -34,7 +34,7 @@ def built(build: Callable[[Given], Built], result: Given, name: str) -> Built:
 
 def run_tiles(run: Run) -> tuple[Tile, ...]:
     """Return the cards of one question."""
-    soft = run.soft_labels
+    soft = run.brief_labels
     tiles = [
         Tile(f"{len(soft):,}", "items", f"{soft.n_votes.sum():,} votes" if soft.n_votes.any() else ""),
         wrong_tile([soft.uncertainty], "if soft labels were cut at 0.5"),
@@ -43,7 +43,7 @@ def run_tiles(run: Run) -> tuple[Tile, ...]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        tiles.append(built(expert_tile, run.calibration, "calibration.json"))
+        tiles.append(built(expert_tile, run.brief_calibration, "calibration.json"))
     if run.has("evaluation"):
         leading = built(leading_words, run.evaluation, "evaluation.json")
         if leading is not None:
@@ -78,7 +78,7 @@ def study_tiles(study: Study) -> tuple[Tile, ...]:
     if is_classes:
         tiles.append(wrong_tile([study.class_labels.uncertainty], "if every item got its likeliest class"))
     else:
-        every = [run.soft_labels.uncertainty for run in study.tasks.values()]
+        every = [run.brief_labels.uncertainty for run in study.tasks.values()]
         tiles.append(wrong_tile(every, "over all questions, if soft labels were cut at 0.5"))
     found = calibrations(study)
     if found:

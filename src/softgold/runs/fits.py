@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import pandas as pd
 from softgold.errors import SoftgoldError, StorageError
 from softgold.models.base import Fit, Posterior, find_model
 from softgold.output import PathLike, Stamps, atomic_directory, update_directory, write_json, write_table
-from softgold.readers import read_soft_labels
 from softgold.runs.files import cause, file_digest, pack_ids, read_arrays, unpack_ids, write_arrays
 from softgold.runs.records import RECORD, Round, RunRecord, VoteRecord, make_record
-from softgold.tables.soft_labels import SoftLabels
+from softgold.tables.ids import find_ids
+from softgold.tables.soft_labels import DifficultySummary, SoftLabels
 from softgold.tables.study import are_strangers
 from softgold.tables.votes import VoteTable
 
@@ -118,8 +118,41 @@ def votes_digest(votes: VoteTable) -> str:
     return digest.hexdigest()
 
 
-def read_fit(folder: Path, record: RunRecord) -> Fit:
-    """Read the fit that `save_fit` wrote.
+def read_fit(folder: Path, record: RunRecord, stored: StoredPosterior) -> Fit:
+    """Read the fit that `save_fit` wrote, with its votes.
+
+    Raises:
+        StorageError: A file is missing, damaged, or does not fit the others.
+    """
+    votes = read_stored_votes(folder, record, stored.posterior)
+    return Fit(record.model, stored.settings, votes, stored.posterior, record.diagnostics)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPosterior:
+    """The posterior of a run.
+
+    Attributes:
+        posterior: The posterior.
+        settings: The settings of its model.
+        streamed: Whether its votes were fitted on disk, where they are kept item by item.
+    """
+
+    posterior: Posterior
+    settings: Any
+    streamed: bool
+
+
+def read_posterior(
+    folder: Path, record: RunRecord, soft_labels: Callable[[], SoftLabels], *, brief: bool = False
+) -> StoredPosterior:
+    """Read the posterior that `save_fit` or `save_streamed` wrote.
+
+    Args:
+        folder: The run directory.
+        record: Its record.
+        soft_labels: Gives the soft labels of the run, which hold the items of a fit of votes on disk.
+        brief: Whether these are brief; the posterior then has 0 for the difficulties and expected votes of its items.
 
     Raises:
         StorageError: A file is missing, damaged, or does not fit the others.
@@ -132,22 +165,23 @@ def read_fit(folder: Path, record: RunRecord) -> Fit:
         settings = model.checked_settings(**record.settings)
         annotators = unpack_ids(arrays, "annotator_ids")
         if streamed:
-            labels = read_soft_labels(soft_labels_path(folder))
-            items, arrays = labels.item_ids, arrays | item_arrays(labels)
+            labels = soft_labels()
+            items, arrays = labels.item_ids, arrays | item_arrays(labels, brief=brief)
         else:
             items = unpack_ids(arrays, "item_ids")
         posterior = model.posterior(arrays, items, annotators, settings)
+        return StoredPosterior(posterior, settings, streamed)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, SoftgoldError) as error:
         raise StorageError(f"{folder} is not a run that this version can read: {cause(error)}") from None
-    votes = read_stored_votes(folder, record, annotators if streamed else None)
-    return Fit(model.name, settings, votes, posterior, record.diagnostics)
 
 
-def item_arrays(labels: SoftLabels) -> dict[str, Any]:
-    """Return what a posterior says of its items, as its arrays, from the table of soft labels."""
-    if labels.difficulty is None:
+def item_arrays(labels: SoftLabels, *, brief: bool = False) -> dict[str, Any]:
+    """Return what a posterior says of its items, as its arrays, from the table of soft labels; 0 for what is unread."""
+    nothing = np.broadcast_to(0.0, len(labels))
+    b = DifficultySummary(nothing, nothing, nothing, nothing) if brief else labels.difficulty
+    if b is None:
         raise ValueError("the soft labels have no b_mean")
-    found = {**vars(labels.difficulty), "positive": labels.p, "expected_vote": labels.expected_vote}
+    found = {**vars(b), "positive": labels.p, "expected_vote": nothing if brief else labels.expected_vote}
     counts = {"item_counts": labels.n_votes, "item_positives": labels.n_positive}
     return {f"item_{name}": array for name, array in found.items()} | counts
 
@@ -158,13 +192,13 @@ def soft_labels_path(folder: Path) -> Path:
     return parquet if parquet.is_file() else folder / SOFT_LABELS
 
 
-def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index[str] | None = None) -> VoteTable:
+def read_stored_votes(folder: Path, record: RunRecord, posterior: Posterior | None = None) -> VoteTable:
     """Read the votes that a run was fitted to, abstentions counted.
 
     Args:
         folder: The run directory.
         record: Its record.
-        annotator_order: Ids of the annotators in the order of their codes; that of first appearance if None.
+        posterior: What was fitted to them, for the order of items and annotators; that of first appearance if None.
 
     Raises:
         StorageError: They are missing or damaged.
@@ -177,11 +211,8 @@ def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index
             frame = pd.read_parquet(file)
         if not np.isin(frame["vote"].to_numpy(), (0, 1)).all():
             raise ValueError("a vote is neither 0 nor 1")
-        items, item_ids = pd.factorize(frame["item"])
-        annotators, annotator_ids = pd.factorize(frame["annotator"])
-        if annotator_order is not None:
-            annotators = annotator_order.get_indexer(annotator_ids.astype("str"))[annotators]
-            annotator_ids = annotator_order
+        items, item_ids = _coded(frame["item"], None if posterior is None else posterior.item_ids)
+        annotators, annotator_ids = _coded(frame["annotator"], None if posterior is None else posterior.annotator_ids)
         return VoteTable.from_codes(
             items,
             annotators,
@@ -196,6 +227,12 @@ def read_stored_votes(folder: Path, record: RunRecord, annotator_order: pd.Index
         )
     except Exception as error:  # as in `read_arrays`
         raise StorageError(f"{path} is damaged or not ours: {cause(error)}") from None
+
+
+def _coded(column: pd.Series[Any], order: pd.Index[str] | None) -> tuple[Any, Any]:
+    """Return codes and ids of a column; an abstention may have come first, which the order knows and votes do not."""
+    codes, ids = pd.factorize(column)
+    return (codes, ids) if order is None else (find_ids(order, ids.astype("str"))[codes], order)
 
 
 def read_annotators(folder: Path) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,8 @@ import pandas as pd
 
 from softgold import __version__
 from softgold.errors import SoftgoldError, StorageError
-from softgold.output import Stamps, to_jsonable, update_directory, write_json, write_table
+from softgold.output import Stamps, to_jsonable, update_directory, write_json, write_rows, write_table
+from softgold.output.tables import ROWS_AT_ONCE
 from softgold.runs.files import cause, file_digest, read_json
 from softgold.runs.fits import SOFT_LABELS, SOFT_LABELS_PARQUET
 from softgold.runs.typed import decode
@@ -32,7 +33,8 @@ class ResultKind:
         type: Its frozen dataclass, as "module:attribute": a result is imported when it is used.
         command: The command that makes it.
         tables: Fields that are kept as tables of their own, with the file of each. A field that is not a frame has
-            `to_frame()` and its type `from_frame(frame)`.
+            `to_frame()` and `parts()`, and its type `from_frame(frame)` and `from_parts(parts)`: it may have more rows
+            than are turned into a frame at a time.
         exports: Tables for people, which are not read back, with the method that gives each.
         made_from: Files of the run that the result depends on, where they exist.
     """
@@ -119,8 +121,12 @@ def write_result(
 def write_files(result: Any, folder: Path, temporary: Path, inputs: Iterable[Path]) -> None:
     """Write the files of a result that belongs to `folder` into `temporary`."""
     kind = kind_of(result)
-    for file, table in result_tables(kind, result).items():
-        write_table(table, temporary / file)
+    for name, file in kind.tables.items():
+        value = getattr(result, name)
+        parts = [value] if isinstance(value, pd.DataFrame) else (part.to_frame() for part in value.parts())
+        write_rows(parts, temporary / file)
+    for method, file in kind.exports.items():
+        write_table(getattr(result, method)(), temporary / file)
     record = {
         "format": f"softgold {kind.name}",
         "version": VERSION,
@@ -170,8 +176,13 @@ def plain_result(result: Any) -> dict[str, Any]:
     }
 
 
-def read_result(folder: Path, kind: ResultKind) -> Any:
+def read_result(folder: Path, kind: ResultKind, *, rows: int | None = None) -> Any:
     """Read what `write_result` wrote.
+
+    Args:
+        folder: Where it is.
+        kind: Its kind.
+        rows: Most rows to read of tables with one row per item.
 
     Raises:
         StorageError: A file is missing, damaged, or of another version.
@@ -185,7 +196,7 @@ def read_result(folder: Path, kind: ResultKind) -> Any:
             if entry.name in kind.tables:
                 if hints[entry.name] is pd.DataFrame:  # only its digest tells whether it is whole
                     _refuse_changes(folder, kind, kind.tables[entry.name], record)
-                values[entry.name] = read_result_table(folder, kind, entry.name)
+                values[entry.name] = read_result_table(folder, kind, entry.name, rows=rows)
             elif entry.name in record:
                 values[entry.name] = decode(hints[entry.name], record[entry.name], entry.name)
         return result(**values)
@@ -225,8 +236,17 @@ def _read_record(folder: Path, kind: ResultKind) -> dict[str, Any]:
     return record
 
 
-def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
+def read_result_table(
+    folder: Path, kind: ResultKind, name: str, *, columns: Sequence[str] | None = None, rows: int | None = None
+) -> Any:
     """Read the field `name` of a result, which is kept as a table of its own.
+
+    Args:
+        folder: Where it is.
+        kind: The kind of the result.
+        name: The field.
+        columns: The columns to read, where fewer than all will do.
+        rows: Most rows to read of a table with one row per item.
 
     Raises:
         StorageError: The table is missing or damaged.
@@ -237,7 +257,10 @@ def read_result_table(folder: Path, kind: ResultKind, name: str) -> Any:
     try:
         # Ids may be called NA or look like numbers; only numbers can be missing.
         texts = dict.fromkeys(TEXT_COLUMNS, "str")
-        frame = pd.read_csv(path, dtype=texts, na_values=[""], keep_default_na=False, **EVERY_DIGIT)
-        return frame if hint is pd.DataFrame else hint.from_frame(frame)
+        options = {"dtype": texts, "na_values": [""], "keep_default_na": False, "usecols": columns, **EVERY_DIGIT}
+        if hint is pd.DataFrame:
+            return pd.read_csv(path, **options)
+        with pd.read_csv(path, **options, nrows=rows, chunksize=ROWS_AT_ONCE) as frames:
+            return hint.from_parts(map(hint.from_frame, frames))
     except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
         raise StorageError(f"{path} is damaged: {cause(error)}") from None

@@ -11,23 +11,29 @@ from typing import Any
 import pandas as pd
 
 from softgold.errors import StorageError
-from softgold.models.base import Fit, Notice
+from softgold.models.base import Fit, Notice, Posterior
 from softgold.output import PathLike
 from softgold.readers import read_soft_labels
 from softgold.runs.fits import (
     ANNOTATORS,
     SOFT_LABELS,
     SOFT_LABELS_PARQUET,
+    VOTES,
+    StoredPosterior,
     read_annotators,
     read_fit,
+    read_posterior,
     read_stored_votes,
     soft_labels_path,
 )
 from softgold.runs.folder import RunFolder
 from softgold.runs.records import RECORD, RunRecord, read_record
 from softgold.runs.results import LABELS, RESULTS, changed_files, changes, read_result, read_result_table, write_result
+from softgold.runs.stored import StoredVotes
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
+
+HARD_LABELS = ("item", "label", "p", "p_calibrated", "threshold")
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,43 @@ class Run(RunFolder):
     def fit(self) -> Fit:
         """The fit."""
         with self.reading():
-            return read_fit(self.path, self.record)
+            stored = read_posterior(self.path, self.record, lambda: self.soft_labels)
+            return read_fit(self.path, self.record, stored)
+
+    @property
+    def brief_posterior(self) -> Posterior:
+        """The posterior of the fit, for planning: of votes on disk without difficulties and expected votes, 0 here."""
+        return self._brief.posterior
+
+    @cached_property
+    def _brief(self) -> StoredPosterior:
+        with self.reading():
+            return read_posterior(self.path, self.record, lambda: self.brief_labels, brief=True)
+
+    @cached_property
+    def votes_in_parts(self) -> VoteTable | StoredVotes:
+        """The votes that were fitted, to be gone through part by part; votes that were fitted on disk stay there."""
+        if not self._brief.streamed:
+            with self.reading():
+                return read_stored_votes(self.path, self.record, self.brief_posterior)
+        soft, record = self.brief_labels, self.record.input
+        return StoredVotes(
+            self.path / VOTES,
+            soft.item_ids,
+            self.brief_posterior.annotator_ids,
+            soft.n_votes,
+            soft.n_positive,
+            record.votes,
+            record.abstentions,
+            (len(record.abstained_items), len(record.abstained_annotators)),
+            record.notes,
+        )
 
     @cached_property
     def votes(self) -> VoteTable:
         """The votes that were fitted."""
         with self.reading():
-            return read_stored_votes(self.path, self.record)
+            return self.fit.votes if "fit" in vars(self) else read_stored_votes(self.path, self.record)
 
     @cached_property
     def soft_labels(self) -> SoftLabels:
@@ -79,6 +115,12 @@ class Run(RunFolder):
         """
         with self.reading():
             return read_soft_labels(soft_labels_path(self.path))
+
+    @cached_property
+    def brief_labels(self) -> SoftLabels:
+        """The soft labels with p and votes only, which calibration, evaluation and pages need."""
+        with self.reading():
+            return read_soft_labels(soft_labels_path(self.path), brief=True)
 
     @cached_property
     def annotators(self) -> pd.DataFrame:
@@ -93,17 +135,28 @@ class Run(RunFolder):
             return read_result_table(self.path, RESULTS["calibration"], "labels")
 
     @cached_property
+    def hard_labels(self) -> Any:
+        """The released labels without the band of p_calibrated."""
+        with self.reading():
+            return read_result_table(self.path, RESULTS["calibration"], "labels", columns=HARD_LABELS)
+
+    @cached_property
     def calibration(self) -> Any:
         """The calibration with experts, a `softgold.experts.Calibration`."""
         return self.result("calibration")
+
+    @cached_property
+    def brief_calibration(self) -> Any:
+        """The calibration with the label of the first item only, which pages need."""
+        return self.result("calibration", rows=1)
 
     @cached_property
     def evaluation(self) -> Any:
         """The evaluation of models, a `softgold.evaluation.Evaluation`."""
         return self.result("evaluation")
 
-    def result(self, name: str) -> Any:
-        """Return a result by name.
+    def result(self, name: str, *, rows: int | None = None) -> Any:
+        """Return a result by name, with at most so many rows of its tables with one row per item.
 
         Raises:
             StorageError: The run does not have it, or its files are damaged.
@@ -112,7 +165,7 @@ class Run(RunFolder):
         with self.reading():
             if not self.has(name):
                 raise StorageError(f"{self.path} has no {name}; '{kind.command}' makes one")
-            return read_result(self.path, kind)
+            return read_result(self.path, kind, rows=rows)
 
     def add(self, result: Any, *, inputs: Iterable[PathLike] = (), force: bool = False) -> tuple[Path, ...]:
         """Write a calibration or an evaluation into the run, all of its files or none; return their paths.

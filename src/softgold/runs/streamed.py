@@ -18,7 +18,8 @@ from softgold.runs.records import RECORD, VoteRecord, make_record
 
 if TYPE_CHECKING:  # a run is read without what fits it
     from softgold.scale.fitting import StreamedFit
-    from softgold.scale.store import PartVotes, StorePart, VoteStore
+    from softgold.scale.store import VoteStore
+    from softgold.tables.parts import PartVotes, StorePart
     from softgold.tables.soft_labels import SoftLabels
 
 
@@ -72,8 +73,7 @@ def _write_items(fit: StreamedFit, folder: Path, *, csv: bool) -> None:
             labels(pa.Table.from_pandas(frame, preserve_index=False))
             votes(_vote_rows(fit.store, part, cast))
             if text is not None:
-                whole = table_text(frame)
-                text.write((whole if part.number == 0 else whole.split("\n", 1)[1]).encode())
+                text.write(table_text(frame, header=part.number == 0).encode())
 
 
 def _frame(soft: SoftLabels, store: VoteStore) -> Any:

@@ -29,7 +29,8 @@ from softgold.readers.repeats import DUPLICATE_RULES, DuplicateRule, Repeats, fi
 from softgold.scale.disk import Spill
 from softgold.scale.numbering import ItemNumbers, number_items
 from softgold.scale.raw import RawVotes
-from softgold.scale.store import FloatArray, StorePart, VoteStore, write_ids, write_part
+from softgold.scale.store import FloatArray, VoteStore, write_ids, write_part
+from softgold.tables.parts import StorePart
 
 ROW = np.dtype([("item", np.int64), ("annotator", np.int32), ("vote", np.int8), ("row", np.int64)])
 

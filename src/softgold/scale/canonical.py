@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours, mixed
+from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours
 from softgold.models.crowd.threads import in_order, worker_pool
-from softgold.scale.store import FloatArray, PartVotes, StorePart, VoteStore
+from softgold.scale.store import FloatArray, VoteStore
+from softgold.tables.hashing import mixed
+from softgold.tables.parts import PartVotes, StorePart
 
 Orientation = bool  # whether the opposite of each vote is taken
 

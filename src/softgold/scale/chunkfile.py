@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, chunk_cuts, finish_chunk
+from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, finish_chunk
 from softgold.models.crowd.drivers import ChunkDriver
 from softgold.models.crowd.threads import in_order, worker_pool
 from softgold.scale.canonical import Kinds, Orientation
 from softgold.scale.disk import Spill, read_array
 from softgold.scale.store import FloatArray, VoteStore
+from softgold.tables.parts import chunk_cuts
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from softgold.models.crowd.mirror import VoteGraph
-from softgold.scale.store import PartVotes, StorePart, VoteStore
+from softgold.tables.parts import PartVotes, StorePart
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,30 @@ class StoreGraph:
         return self.items[part.first_item : part.first_item + part.n_items]
 
 
-def find_components(store: VoteStore) -> StoreGraph:
+class JudgedItems(Protocol):
+    """What components are found in: a `VoteStore`, or the votes of a run."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        ...
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators."""
+        ...
+
+    @property
+    def annotator_counts(self) -> NDArray[np.int64]:
+        """Votes per annotator."""
+        ...
+
+    def each(self) -> Iterator[tuple[StorePart, PartVotes]]:
+        """Give the votes part by part."""
+        ...
+
+
+def find_components(store: JudgedItems) -> StoreGraph:
     """Return the components, numbered by first item, as `VoteTable.components` does."""
     group, count = np.arange(store.n_annotators, dtype=np.int32), store.n_annotators
     for _, votes in store.each():

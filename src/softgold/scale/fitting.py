@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from softgold.models.base import ADVERSARIAL, Diagnostics, FitState, Model, OnPr
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.annotators import Response, Skills, respond
 from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
-from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, build_chunk, chunk_cuts
+from softgold.models.crowd.chunks import CHUNK_VOTES, part_chunks
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, ItemBlocks, weigh_graph
 from softgold.models.crowd.models import CrowdModel, check_torch
@@ -36,7 +35,8 @@ from softgold.scale.canonical import Kinds, find_kinds, is_opposite, refine_stor
 from softgold.scale.chunkfile import ChunkFile, write_chunks
 from softgold.scale.components import StoreGraph, find_components
 from softgold.scale.disk import read_array, write_array
-from softgold.scale.store import FloatArray, PartVotes, StorePart, VoteStore
+from softgold.scale.store import FloatArray, VoteStore
+from softgold.tables.parts import PartVotes, StorePart
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
@@ -275,7 +275,7 @@ class _StoreFit:
         hits, total = np.zeros(store.n_annotators), np.zeros(store.n_annotators)
         with worker_pool() as pool:
             for part, votes in store.each():
-                chunks = _original_chunks(votes, store.n_annotators)
+                chunks = part_chunks(votes, store.n_annotators)
                 found = summarise_chunks(chunks, skills, response, states, curve, population.unit, pool)
                 write_array(_summary_path(store, part), np.stack([getattr(found, name) for name in SUMMARY]))
                 people, codes = np.unique(votes.annotators, return_inverse=True)
@@ -297,19 +297,6 @@ def _summary_path(store: VoteStore, part: StorePart) -> Path:
 
 def _read_summary(store: VoteStore, part: StorePart) -> ItemSummary:
     return ItemSummary(*read_array(_summary_path(store, part), np.float64).reshape(len(SUMMARY), part.n_items))
-
-
-def _original_chunks(votes: PartVotes, n_annotators: int) -> Iterator[VoteChunk]:
-    """Give the votes of a part in chunks, annotators in their own order, as `vote_chunks` of a table does."""
-    pairs = votes.votes.astype(np.int64) * n_annotators + votes.annotators
-    order = np.argsort(votes.items * (2 * n_annotators) + pairs, kind="stable")
-    pairs = pairs[order]
-    weights = None if votes.weights is None else votes.weights[order]
-    cuts, one = chunk_cuts(votes.starts).tolist(), np.ones(n_annotators)
-    for first, last in pairwise(cuts):
-        begin, end = int(votes.starts[first]), int(votes.starts[last])
-        starts, some = votes.starts[first : last + 1] - begin, None if weights is None else weights[begin:end]
-        yield build_chunk(first, starts, pairs[begin:end], some, np.ones(last - first), one)
 
 
 def _part_table(votes: PartVotes, people: Any, codes: Any) -> VoteTable:

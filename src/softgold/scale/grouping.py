@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours, mixed
+from softgold.models.crowd.classes import MOST_ROUNDS, WORTHWHILE, Colours
 from softgold.models.crowd.sums import FAN, GROUP_CHUNKS
 from softgold.scale.block_study import BlockStudy
 from softgold.scale.cluster import Cluster, Future, Share, in_pairs
@@ -29,6 +29,7 @@ from softgold.scale.kinds import (
     join_bucket,
     see_items,
 )
+from softgold.tables.hashing import mixed
 
 ALL_COLOURS = float(2**64)
 EVEN = 16  # sums of groups per thread from which on shares end with one: they differ by at most a sixteenth

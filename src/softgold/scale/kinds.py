@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, build_chunk
-from softgold.models.crowd.classes import Colours, mixed
+from softgold.models.crowd.classes import Colours
 from softgold.scale.parts import Block
+from softgold.tables.hashing import mixed
 
 Ints = NDArray[np.int64]
 

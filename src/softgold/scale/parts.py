@@ -25,7 +25,7 @@ from softgold.readers.frames import ArrowSource, FrameSource
 from softgold.readers.longform import SHOWN_CONFLICTS, first_conflict
 from softgold.readers.repeats import DuplicateRule, Repeats, find_repeats, resolve_repeats
 from softgold.readers.sources import open_source
-from softgold.scale.hashing import text_hashes
+from softgold.tables.hashing import text_hashes
 from softgold.tables.votes import VoteTable
 
 Names = tuple[str | None, str | None, str | None]

@@ -15,7 +15,7 @@ from softgold.readers.base import Source, shorten
 from softgold.readers.cells import MISSING_VOTE, CodedIds, code_ids, code_values, code_votes, votes_of_values
 from softgold.scale.disk import read_array, read_texts, write_array, write_texts
 from softgold.scale.files import Batch, RowsOfFile, VoteFiles
-from softgold.scale.hashing import text_hashes
+from softgold.tables.hashing import text_hashes
 
 OnRows = Callable[[int], None]
 MOST_VALUES = 100  # different values of a vote, where one of them is named as positive

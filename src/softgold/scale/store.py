@@ -15,45 +15,9 @@ from numpy.typing import NDArray
 
 from softgold.readers.cells import as_index
 from softgold.scale.disk import read_array, read_texts, write_array, write_texts
+from softgold.tables.parts import PartVotes, StorePart
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class StorePart:
-    """Some consecutive items: number of the part, of its first item, of its items and of its votes."""
-
-    number: int
-    first_item: int
-    n_items: int
-    n_votes: int
-
-
-@dataclass(frozen=True, eq=False)
-class PartVotes:
-    """The votes of a part, item by item.
-
-    Attributes:
-        starts: Where the votes of each item start, and their number, shape (n + 1,).
-        annotators: Annotator of each vote, shape (v,).
-        votes: 0 or 1, shape (v,).
-        weights: Weight of each vote, or None where all votes of the table weigh 1.
-    """
-
-    starts: NDArray[np.int64]
-    annotators: NDArray[np.int32]
-    votes: NDArray[np.int8]
-    weights: FloatArray | None
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of votes per item, shape (n,)."""
-        return np.diff(self.starts)
-
-    @property
-    def items(self) -> NDArray[np.int64]:
-        """Item of each vote within the part, shape (v,)."""
-        return np.repeat(np.arange(len(self.starts) - 1), self.counts)
 
 
 @dataclass(frozen=True, eq=False)

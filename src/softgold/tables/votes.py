@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from softgold.errors import InputError
 from softgold.tables.coded import CodedTable, FloatArray, IntArray
 from softgold.tables.description import VoteDescription, describe_votes
 from softgold.tables.ids import restore_ids
+from softgold.tables.parts import PART_VOTES, PartVotes, StorePart, chunk_cuts
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +180,19 @@ class VoteTable(CodedTable):
             n_silent_annotators=len(self.abstained_annotators),
             notes=self.notes,
         )
+
+    def each(self) -> Iterator[tuple[StorePart, PartVotes]]:
+        """Give the votes in parts of whole items, in the order of the items."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.item_codes, minlength=self.n_items))])
+        grouped = bool((self.item_codes[1:] >= self.item_codes[:-1]).all())
+        order = None if grouped else np.argsort(self.item_codes, kind="stable")
+        for number, (first, last) in enumerate(pairwise(chunk_cuts(starts, PART_VOTES).tolist())):
+            rows = slice(starts[first], starts[last])
+            which: Any = rows if order is None else order[rows]
+            weights = None if self.weights is None else self.weights[which]
+            within = starts[first : last + 1] - starts[first]
+            part = StorePart(number, first, last - first, int(within[-1]))
+            yield part, PartVotes(within, self.annotator_codes[which], self.votes[which], weights)
 
     def signed_csr(self) -> sparse.csr_array:
         """Return the items x annotators matrix of +1 (positive) and -1 (negative), times the weights.

@@ -20,9 +20,9 @@ class FixedLabels:
 
     values: FloatArray
 
-    def take(self, items: NDArray[np.intp]) -> FloatArray:
+    def take(self, items: NDArray[np.integer]) -> FloatArray:
         """Return the labels of some items, shape (len(items), 1)."""
-        return self.values[items][:, None]
+        return np.asarray(self.values[items][:, None])
 
     def columns(self, start: int, stop: int) -> FixedLabels:
         """Return the labels of some resamples."""
@@ -36,7 +36,7 @@ class DrawnLabels:
     positive: Counts
     out_of: FloatArray
 
-    def take(self, items: NDArray[np.intp]) -> FloatArray:
+    def take(self, items: NDArray[np.integer]) -> FloatArray:
         """Return the labels of some items, shape (len(items), C)."""
         labels = self.positive.take(items, axis=0).astype(np.float64)
         if len(self.out_of) > 1:

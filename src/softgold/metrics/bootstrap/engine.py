@@ -44,6 +44,8 @@ RESAMPLES_PER_SEED = 64
 MAX_ELEMENTS = 1 << 25
 # Seconds of work that are worth the start of processes, which takes about two.
 WORTH_PROCESSES = 6.0
+# More items than these are not handed to processes, each of which would hold what is prepared of every model.
+MOST_SHARED_ITEMS = 1 << 22
 # An enumeration is held whole: at most 80 MB per array.
 MAX_ENUMERATED_ELEMENTS = 10_000_000
 
@@ -213,12 +215,14 @@ def _evaluator(metrics: Sequence[Sequence[str | Metric]], scores: FloatArray, k:
     names = [(request.labels, request.name) for request in requests]
     if len(set(names)) < len(names):
         raise UsageError(f"metrics must have different names, got {', '.join(name for _, name in names)}")
-    columns = tuple(np.ascontiguousarray(column) for column in scores.T)
+    by_model = np.ascontiguousarray(scores.T)
+    columns = tuple(by_model)
     families = {request.family for request in requests}
     ranked = tuple(rank_items(column) for column in columns) if "ranking" in families else ()
     probable = tuple(at for at, column in enumerate(columns) if _is_probability(column))
     wanted = bool(probable) and "probability" in families
-    predicted = predictions(np.stack([columns[at] for at in probable])) if wanted else None
+    every = len(probable) == len(columns)
+    predicted = predictions(by_model if every else by_model[list(probable)]) if wanted else None
     return _Evaluator(columns, requests, ranked, probable, predicted)
 
 
@@ -292,7 +296,8 @@ def _sample(
     counts = [min(RESAMPLES_PER_SEED, settings.n_bootstrap - start) for start in starts]
     replicates = np.empty((settings.n_bootstrap, *shape))
     work = partial(_block, plan, evaluate, settings.seed, at_once)
-    for start, block in zip(starts, _blocks(work, counts, settings.workers), strict=True):
+    workers = settings.workers if plan.n_items <= MOST_SHARED_ITEMS else 1
+    for start, block in zip(starts, _blocks(work, counts, workers), strict=True):
         replicates[start : start + len(block)] = block
         done(len(block))
     return replicates

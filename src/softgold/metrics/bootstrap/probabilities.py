@@ -33,9 +33,9 @@ class Bins:
         order: Where the values of an array of shape (K, items) stand in the matrix.
     """
 
-    items: NDArray[np.intp]
+    items: NDArray[np.int32]
     ends: NDArray[np.intp]
-    order: NDArray[np.intp]
+    order: NDArray[np.int32]
 
     def add_up(self, by_item: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the sum in each bin of values (K, items) times weights (items, C), shape (K, N_BINS, C)."""
@@ -51,14 +51,22 @@ class Predictions:
 
     Attributes:
         predicted: The probabilities, shape (K, n).
-        losses: Losses of each item if it is positive and if it is negative, shape (K, 2, 3, n): squared, logarithmic
-            where finite, and 1 where the logarithmic loss is infinite.
+        logarithmic: Logarithmic loss of each item if it is positive and if it is negative, shape (K, 2, n).
         bins: Bins of equal width, for each chunk of items.
     """
 
     predicted: FloatArray
-    losses: FloatArray
+    logarithmic: FloatArray
     bins: tuple[Bins, ...]
+
+    def losses(self, part: slice) -> FloatArray:
+        """Return losses of some items if they are positive and if they are negative, shape (K, 2, 3, items).
+
+        They are squared, logarithmic where finite, and 1 where the logarithmic loss is infinite.
+        """
+        predicted, logarithmic = self.predicted[:, part], self.logarithmic[..., part]
+        squared, infinite = np.stack([(1 - predicted) ** 2, predicted**2], axis=1), np.isinf(logarithmic)
+        return np.stack([squared, np.where(infinite, 0.0, logarithmic), infinite.astype(np.float64)], axis=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +77,8 @@ class ScoreSums:
         weight: Total weight, shape (C,).
         positive: Total weight of positives, shape (C,).
         negative: Total weight of negatives, shape (C,).
-        loss_positive: Sum of `Predictions.losses` over positives, shape (3, C).
-        loss_negative: Sum of `Predictions.losses` over negatives, shape (3, C).
+        loss_positive: Sum of the losses over positives, shape (3, C).
+        loss_negative: Sum of the losses over negatives, shape (3, C).
         excess: Sum of prediction minus label in each bin, shape (bins, C).
     """
 
@@ -102,20 +110,15 @@ class ScoreSums:
 
 def predictions(predicted: FloatArray) -> Predictions:
     """Prepare the probabilities of K models, shape (K, n)."""
-    positive = _losses((1 - predicted) ** 2, np.negative(xlogy(1.0, predicted)))
-    negative = _losses(predicted**2, np.negative(xlog1py(1.0, -predicted)))
-    bins = width_bins(predicted, N_BINS)
-    starts = range(0, predicted.shape[1], ITEMS_AT_ONCE)
-    return Predictions(
-        predicted,
-        np.stack([positive, negative], axis=1),
-        tuple(_bins(bins[:, start : start + ITEMS_AT_ONCE]) for start in starts),
-    )
-
-
-def _losses(squared: FloatArray, logarithmic: FloatArray) -> FloatArray:
-    infinite = np.isinf(logarithmic)
-    return np.stack([squared, np.where(infinite, 0.0, logarithmic), infinite.astype(np.float64)], axis=1)
+    logarithmic = np.empty((len(predicted), 2, predicted.shape[1]))
+    bins = []
+    for start in range(0, predicted.shape[1], ITEMS_AT_ONCE):
+        part = slice(start, start + ITEMS_AT_ONCE)
+        some = predicted[:, part]
+        logarithmic[:, 0, part] = np.negative(xlogy(1.0, some))
+        logarithmic[:, 1, part] = np.negative(xlog1py(1.0, -some))
+        bins.append(_bins(width_bins(some, N_BINS)))
+    return Predictions(predicted, logarithmic, tuple(bins))
 
 
 def _bins(bins: NDArray[np.intp]) -> Bins:
@@ -123,7 +126,7 @@ def _bins(bins: NDArray[np.intp]) -> Bins:
     rows = (bins + N_BINS * np.arange(len(bins))[:, None]).ravel()
     order = np.argsort(rows, kind="stable")
     counts = np.bincount(rows, minlength=N_BINS * len(bins))
-    return Bins(order % bins.shape[1], np.append(0, np.cumsum(counts)), order)
+    return Bins((order % bins.shape[1]).astype(np.int32), np.append(0, np.cumsum(counts)), order.astype(np.int32))
 
 
 def score_sums(models: Predictions, draw: Draw, which: int) -> tuple[ScoreSums, ...]:
@@ -140,7 +143,7 @@ def score_sums(models: Predictions, draw: Draw, which: int) -> tuple[ScoreSums, 
         totals[0] += weights.sum(axis=0)
         for side, (values, share) in enumerate(classes):
             totals[1 + side] += (share @ values)[0]
-        losses += _losses_of(models.losses[..., part], classes)
+        losses += _losses_of(models.losses(part), classes)
         excess += _excess(bins, models.predicted[:, part], weights, labels)
     weight, positive, negative = totals
     return tuple(

@@ -7,7 +7,7 @@ cost, so they are laid out for wide vector instructions: a slab of the ranking i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from softgold.metrics.bootstrap.draws import Draw, DrawnLabels, FixedLabels
 from softgold.metrics.sweep import Order, Sweep, positives_in_top, rank, ratio, sweep_of
 
 FloatArray = NDArray[np.float64]
-Items = NDArray[np.intp]
+Items = NDArray[np.integer]
 
 SEGMENTS = 64
 MOST_STEPS = 32
@@ -104,6 +104,9 @@ def rank_items(scores: FloatArray) -> RankedItems:
     """Sort the items by descending score and cut the ranking into slabs."""
     order = rank(scores)
     n_items, n_groups = len(order.items), len(order.thresholds)
+    # Rankings of millions of items are held: half the bytes will do, and the scores are not needed.
+    items = order.items.astype(np.int32) if n_items < 2**31 else order.items
+    order = replace(order, items=items, thresholds=order.thresholds[:0])
     edges = np.append(np.arange(n_items) if order.starts is None else order.starts, n_items)
     steps = min(MOST_STEPS, -(-n_groups // SEGMENTS))
     size = SEGMENTS * steps

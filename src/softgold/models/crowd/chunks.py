@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from softgold.models.base import FloatArray
+from softgold.tables.parts import PartVotes, chunk_cuts
 from softgold.tables.votes import VoteTable
 
 CHUNK_VOTES = 2**14
@@ -85,19 +87,17 @@ def vote_chunks(
     return tuple(chunk(first, last) for first, last in pairwise(cuts.tolist()))
 
 
-def chunk_cuts(starts: NDArray[np.int64], size: int = CHUNK_VOTES) -> NDArray[np.int64]:
-    """Return the first item of each chunk, and the number of items: shape (chunks + 1,).
-
-    Args:
-        starts: Position of each item's first vote, and the number of votes: shape (I + 1,).
-        size: Votes per chunk.
-
-    >>> chunk_cuts(np.array([0, 2, 4, 6, 7]), size=3).tolist()
-    [0, 2, 3, 4]
-    """
-    n_items = len(starts) - 1
-    cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1], size)))
-    return np.append(cuts[cuts < n_items], n_items)  # the last item may be larger than a chunk
+def part_chunks(votes: PartVotes, n_annotators: int, first_item: int = 0) -> Iterator[VoteChunk]:
+    """Give the votes of a part in chunks, the same as `vote_chunks` of a table with these votes alone."""
+    pairs = votes.votes.astype(np.int64) * n_annotators + votes.annotators
+    order = np.argsort(votes.items * (2 * n_annotators) + pairs, kind="stable")
+    pairs = pairs[order]
+    weights = None if votes.weights is None else votes.weights[order]
+    cuts, one = chunk_cuts(votes.starts, CHUNK_VOTES).tolist(), np.ones(n_annotators)
+    for first, last in pairwise(cuts):
+        begin, end = int(votes.starts[first]), int(votes.starts[last])
+        starts, some = votes.starts[first : last + 1] - begin, None if weights is None else weights[begin:end]
+        yield build_chunk(first_item + first, starts, pairs[begin:end], some, np.ones(last - first), one)
 
 
 def build_chunk(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
+from softgold.tables.hashing import mixed
 from softgold.tables.votes import VoteTable
 
 Colours = NDArray[np.uint64]
@@ -111,11 +112,3 @@ def refine(votes: VoteTable) -> tuple[Colours, Colours]:
         count = now
     # Not settled: what still differs is not merged.
     return np.arange(votes.n_items, dtype=np.uint64), np.arange(votes.n_annotators, dtype=np.uint64)
-
-
-def mixed(values: Colours) -> Colours:
-    """Return well-mixed 64-bit numbers (the finaliser of SplitMix64), so that sums of them tell multisets apart."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Hashes of texts, all at once, for telling which ids may be equal."""
+"""64-bit hashes of texts, all at once, for telling which ids may be equal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from softgold.models.crowd.classes import mixed
+Hashes = NDArray[np.uint64]
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse among 64-bit numbers
 INVERSE = np.uint64(pow(int(FACTOR), -1, 2**64))
 
 
-def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
+def mixed(values: Hashes) -> Hashes:
+    """Return well-mixed 64-bit numbers (the finaliser of SplitMix64), so that sums of them tell multisets apart."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def text_hashes(texts: pa.Array) -> Hashes:
     """Return a 64-bit hash of each text, shape (n,): equal texts have equal hashes, different ones rarely do.
 
     The hash of bytes b_0 ... b_n is the sum of (b_j + 1) FACTOR^j, from running sums over all texts at once.
@@ -34,7 +42,7 @@ def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
     return mixed(found ^ mixed(np.diff(ends).astype(np.uint64)))
 
 
-def _powers(base: np.uint64, count: int) -> NDArray[np.uint64]:
+def _powers(base: np.uint64, count: int) -> Hashes:
     """Return base^0, base^1, ... of 64-bit numbers, shape (count,)."""
     found = np.full(count, base, np.uint64)
     found[:1] = 1

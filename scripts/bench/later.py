@@ -1,0 +1,141 @@
+"""Peak memory and time of the commands that come after a fit of votes on disk, each in its own process.
+
+    python scripts/bench/later.py --votes 1e7 --markdown docs/scale.md
+    python scripts/bench/later.py --votes 1e8 --sweeps 2
+
+Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine; `--sweeps` stops the fit early,
+which changes the labels and not the memory of what comes after. 100 items have an expert's answer, and two models score
+every item. Peak memory is that of the process and its children together, looked at ten times per second. `--run FOLDER`
+keeps the run there, or takes the one that is there. `--markdown FILE` puts the table between the marks
+`<!-- later -->` and `<!-- /later -->` of a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as arrow_parquet
+
+from scale import MEMORY, PART, simulate, tree_bytes
+
+LABELLED, BUDGET = 100, 10_000
+COLUMNS = ("command", "seconds", "peak memory (GB)")
+
+
+def softgold(*arguments: object) -> list[str]:
+    """Return the command line of a command."""
+    return [sys.executable, "-m", "softgold", *map(str, arguments)]
+
+
+def measure(command: list[str]) -> tuple[float, float]:
+    """Run a command; return its seconds and the peak of its memory in GB."""
+    began, peak = time.perf_counter(), 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            peak = max(peak, tree_bytes(process.pid))
+            time.sleep(0.1)
+        said = process.stderr.read() if process.stderr is not None else ""
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command[2:])} failed: {said}")
+    return time.perf_counter() - began, peak / 1e9
+
+
+def make_run(run: Path, folder: Path, votes: int, sweeps: int | None) -> None:
+    """Simulate votes and fit them on disk."""
+    path = folder / "votes.parquet"
+    simulate(path, votes, shuffled=False)
+    steps = [] if sweeps is None else ["--max-steps", sweeps]
+    measure(softgold("fit", path, "-o", run, "--engine", "coordinate", "--memory", MEMORY, "--quiet", *steps))
+    path.unlink()
+
+
+def make_inputs(run: Path, folder: Path) -> tuple[Path, Path]:
+    """Write the answers of one expert on some items, and the scores of two models on all, from the soft labels."""
+    rng = np.random.default_rng(0)
+    source = arrow_parquet.ParquetFile(run / "soft_labels.parquet")
+    step = max(1, source.metadata.num_rows // LABELLED)
+    experts, scores = folder / "experts.csv", folder / "scores.parquet"
+    rows, seen, writer = ["item,expert,answer"], 0, None
+    for batch in source.iter_batches(batch_size=PART // 8, columns=["item", "p"]):
+        p = batch.column("p").to_numpy()
+        for at in range(-seen % step, len(p), step):
+            rows.append(f"{batch.column('item')[at]},ann,{'yes' if rng.random() < p[at] else 'no'}")
+        noise = rng.normal(size=(2, len(p)))
+        models = {"near": np.clip(p + 0.1 * noise[0], 0, 1), "far": np.clip(p + 0.3 * noise[1], 0, 1)}
+        table = pa.table({"item": batch.column("item"), **models})
+        writer = writer or arrow_parquet.ParquetWriter(scores, table.schema)
+        writer.write_table(table)
+        seen += len(p)
+    if writer is not None:
+        writer.close()
+    experts.write_text("\n".join(rows) + "\n")
+    return experts, scores
+
+
+def commands(run: Path, folder: Path, resamples: int) -> dict[str, list[str]]:
+    """Return the command lines by the names that the table shows."""
+    experts, scores = make_inputs(run, folder)
+    draws = ("--n-bootstrap", resamples, "--n-vote-bootstrap", resamples)
+    return {
+        "sample-experts": softgold("sample-experts", run, "-o", folder / "sheet.csv", "--force"),
+        "calibrate": softgold("calibrate", run, "--experts", experts, "--force"),
+        f"evaluate, {resamples} resamples": softgold("evaluate", run, "--scores", scores, "--force", *draws),
+        "next --budget": softgold("next", run, "--budget", BUDGET, "-o", folder / "next.csv", "--force"),
+        "next --forecast": softgold("next", run, "--forecast", "-o", folder / "forecast.csv", "--force"),
+        "report": softgold("report", run, "--force"),
+    }
+
+
+def bench(run: Path, folder: Path, only: list[str], resamples: int) -> str:
+    """Measure every command; return the table."""
+    n_votes = json.loads((run / "run.json").read_text())["input"]["votes"]
+    n_items = arrow_parquet.ParquetFile(run / "soft_labels.parquet").metadata.num_rows
+    lines = [f"{n_votes:,} votes on {n_items:,} items:", "", f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    for name, command in commands(run, folder, resamples).items():
+        if only and not any(name.startswith(start) for start in only):
+            continue
+        seconds, peak = measure(command)
+        lines.append(f"| {name} | {seconds:.1f} | {peak:.2f} |")
+        print(lines[-1], file=sys.stderr)
+    return "\n".join(lines)
+
+
+def into_page(page: Path, text: str) -> None:
+    """Replace what is between the marks of a page."""
+    begin, end = "<!-- later -->", "<!-- /later -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--votes", type=float, default=1e7)
+    parser.add_argument("--sweeps", type=int, help="stop the fit after so many")
+    parser.add_argument("--resamples", type=int, default=20)
+    parser.add_argument("--only", nargs="+", default=[], metavar="COMMAND")
+    parser.add_argument("--run", type=Path, help="the run; a temporary one if left out")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        run = given.run or folder / "run"
+        if not run.exists():
+            make_run(run, folder, int(given.votes), given.sweeps)
+        text = bench(run, folder, given.only, given.resamples)
+    print(text)
+    if given.markdown is not None:
+        into_page(given.markdown, text)
+
+
+if __name__ == "__main__":
+    main()
