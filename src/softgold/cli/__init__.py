@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _meet_interrupts() -> None:
-    """Let Ctrl-C end the process while modules are imported: import callbacks lose exceptions, and then nothing ends."""
+    """Let Ctrl-C end the process while modules are imported: callbacks of imports lose exceptions."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
