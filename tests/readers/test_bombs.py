@@ -90,7 +90,7 @@ def test_a_shared_text_of_a_workbook_counts_wherever_it_is(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("outer", ["tar", "zip"])
-def test_an_archive_in_an_archive_is_named(tmp_path: Path, outer: str) -> None:
+def test_an_archive_in_an_archive_is_refused(tmp_path: Path, outer: str) -> None:
     inner, path = io.BytesIO(), tmp_path / f"votes.{outer}"
     with zipfile.ZipFile(inner, "w") as archive:
         archive.writestr("votes.csv", "item,annotator,vote\nx,a,1\n")
@@ -102,7 +102,7 @@ def test_an_archive_in_an_archive_is_named(tmp_path: Path, outer: str) -> None:
             entry = tarfile.TarInfo("inner.zip")
             entry.size = len(inner.getvalue())
             archive.addfile(entry, io.BytesIO(inner.getvalue()))
-    with pytest.raises(InputError, match=r"inner\.zip is an archive in an archive; unpack it first"):
+    with pytest.raises(InputError, match=r"inner\.zip is an archive and not a table; unpack it first"):
         read_votes(path)
 
 

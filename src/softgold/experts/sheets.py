@@ -83,6 +83,7 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, choices: Sequence[str] =
         write_table(sheet, path, force=force)
         return
     openpyxl = _openpyxl()
+    from openpyxl.utils.exceptions import IllegalCharacterError
     from openpyxl.worksheet.datavalidation import DataValidation
 
     book = openpyxl.Workbook()
@@ -90,7 +91,7 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, choices: Sequence[str] =
     for row in [list(sheet.columns), *sheet.to_numpy(dtype=object).tolist()]:
         try:
             page.append(row)
-        except ValueError:  # a control character
+        except IllegalCharacterError:
             cells = ", ".join(shorten(cell) for cell in row)
             raise OutputError(f"cannot write {path}: no workbook holds the text {cells}; write it as .csv") from None
     for cell in (cell for row in page.iter_rows() for cell in row):

@@ -56,7 +56,7 @@ def _refuse_bomb(member: Member, data: bytes) -> None:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"{member.display} cannot be read as an Excel file: {printable(error)}") from None
     if not workbook:
-        raise InputError(f"{member.display} is an archive in an archive; unpack it first")
+        raise InputError(f"{member.display} is an archive and not a table; unpack it first")
     if size > member.most_bytes:
         raise too_large(member.display, member.most_bytes)
 
