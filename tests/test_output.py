@@ -26,6 +26,7 @@ from softgold.output import (
     check_target,
     excel_safe,
     json_text,
+    new_folder,
     reading,
     system,
     tables,
@@ -529,3 +530,15 @@ def test_json_has_no_nan_and_keeps_text(tmp_path: Path) -> None:
     assert "ünï" in text
     assert text == json_text(value)
     assert text.endswith("}\n")
+
+
+def test_a_full_disk_leaves_no_folder_and_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = tmp_path / "deep" / "results"
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError) as caught, new_folder(target), update_directory(target, ["a.json"]) as folder:
+        write_json({}, folder / "a.json")
+    assert str(caught.value) == f"cannot write {target}/a.json: No space left on device"
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from softgold.errors import DataWarning, InputError
+from softgold.errors import DataWarning, InputError, OutputError
 from softgold.experts import read_answers
 from softgold.experts.sheets import make_sheet, read_context, write_sheet
 
@@ -68,6 +69,20 @@ def test_workbooks_come_back(tmp_path: Path) -> None:
     page.append([None] * 5)
     book.save(path)
     check(path)
+
+
+def test_a_workbook_is_the_same_whenever_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sheet(make_sheet(ITEMS, CONTEXT), tmp_path / "now.xlsx")
+    long_ago = time.gmtime(-1)  # before the years that an archive can tell
+    monkeypatch.setattr(time, "localtime", lambda *_: long_ago)
+    write_sheet(make_sheet(ITEMS, CONTEXT), tmp_path / "then.xlsx")
+    assert (tmp_path / "now.xlsx").read_bytes() == (tmp_path / "then.xlsx").read_bytes()
+
+
+def test_a_text_that_no_workbook_holds_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"bad\.xlsx: no workbook holds the text '007', .*; write it as \.csv"):
+        write_sheet(make_sheet(ITEMS, CONTEXT.assign(text="\x1b[2J")), tmp_path / "bad.xlsx")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_may_be_reordered_and_columns_too(tmp_path: Path) -> None:

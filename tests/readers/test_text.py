@@ -192,7 +192,7 @@ def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, data
 def test_not_utf8(tmp_path: Path) -> None:
     latin = "café".encode("latin-1")
     assert refusal(tmp_path, HEADER + b"x,a,1\n" + latin + b",a,1\n") == (
-        "FILE, line 3: \"b'\\\\xe9'\" is not UTF-8 text; save the file as UTF-8"
+        "FILE, line 3: byte 0xE9 is not UTF-8 text; save the file as UTF-8"
     )
     assert "line 1" in refusal(tmp_path, latin + b",item,annotator,vote\nx,a,b,1\n")
 

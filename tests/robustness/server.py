@@ -47,6 +47,10 @@ MODULES = (
     "pyarrow.parquet",
     "scipy.stats",
     "scipy.optimize",
+    "pyarrow.dataset",
+    "sklearn.model_selection",
+    "xml.etree.ElementTree",
+    "openpyxl",
     "rich.table",
     "jinja2",
     "softgold.cli.app",
@@ -57,6 +61,8 @@ MODULES = (
     "softgold.report",
     "softgold.simulation",
     "softgold.models.crowd.models",
+    "softgold.scale",
+    "softgold.runs.checkpoint",
     "softgold.imaging.duplicates",
     "softgold.imaging.segmentation",
     "softgold.imaging.detection.convergence",
@@ -226,11 +232,14 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
 def warm_up() -> None:
     """Import what commands import when they run."""
     from softgold.cli.app import COMMANDS, load_command, main
+    from softgold.readers.exports.registry import FORMAT_NAMES, find_format
 
     redirect(1, os.devnull)
     main(["--version"])
     for name in COMMANDS:
         load_command(name)
+    for name in FORMAT_NAMES:
+        find_format(name)
 
 
 def main() -> None:

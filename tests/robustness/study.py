@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
+import zipfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +49,8 @@ class Command:
 
 
 FIT = "fit votes.csv -o run --force --engine coordinate"
-CALIBRATE = "calibrate run --experts experts.csv --force"
-EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5"
+CALIBRATE = "calibrate run --experts experts.csv --force --n-bootstrap 50"
+EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5 --n-bootstrap 50"
 RUN_FILES = tuple(
     f"run/{name}"
     for name in (
@@ -63,6 +66,10 @@ RUN_FILES = tuple(
         "metrics.csv",
     )
 )
+# What a fit by svi imports, in the end.
+SVI = ("torch", "torch._dynamo", "pyro", "softgold.models.crowd.svi", "softgold.models.crowd.optimise")
+# The same votes as tables of other kinds, and an export as lines.
+KINDS = ("votes.parquet", "votes.xlsx", "votes.db", "votes.jsonl", "votes.zip", "votes.csv.gz", "prodigy.jsonl")
 
 COMMANDS = {
     "fit": Command(FIT, inputs=("votes.csv",)),
@@ -114,8 +121,9 @@ COMMANDS = {
     "describe": Command("describe votes.csv --json", inputs=("votes.csv",)),
     "agreement": Command("agreement votes.csv", inputs=("votes.csv",)),
     "status": Command("duplicates status asked.json --json", inputs=("asked.json",)),
-    "fit by svi": Command(
-        "fit votes.csv -o run --force --max-steps 20", inputs=("votes.csv",), share=8, preload=("torch", "pyro")
+    "fit by svi": Command("fit votes.csv -o run --force --max-steps 20", inputs=("votes.csv",), share=8, preload=SVI),
+    "fit votes on disk": Command(
+        "fit votes.csv -o run --force --engine coordinate --memory 1GB", inputs=("votes.csv",), share=8
     ),
     "fit tasks": Command("fit tasks.csv -o study --force --engine coordinate", inputs=("tasks.csv",), share=4),
     "fit classes": Command("fit classes.csv -o sorts --force --engine coordinate", inputs=("classes.csv",), share=4),
@@ -127,9 +135,14 @@ COMMANDS = {
         share=8,
     ),
     "calibrate tasks": Command(
-        "calibrate study --experts task_experts.csv --force",
+        "calibrate study --experts task_experts.csv --force --n-bootstrap 50",
         inputs=("task_experts.csv", "study/run.json", "study/tasks/2-b/soft_labels.csv"),
         share=4,
+    ),
+    "evaluate tasks": Command(
+        "evaluate study --scores task_scores.csv --force --n-bootstrap 50 --n-vote-bootstrap 0",
+        inputs=("task_scores.csv",),
+        share=8,
     ),
     "evaluate classes": Command(
         "evaluate sorts --scores class_scores.csv --force --n-bootstrap 50",
@@ -138,7 +151,7 @@ COMMANDS = {
     ),
     "report tasks": Command(
         "report study --force",
-        ("calibrate study --experts task_experts.csv --force --seed 9",),
+        ("calibrate study --experts task_experts.csv --force --n-bootstrap 50 --seed 9",),
         inputs=("study/run.json", "study/tasks/1-a/run.json", "study/tasks/2-b/calibration.json"),
         share=8,
     ),
@@ -167,10 +180,13 @@ COMMANDS = {
         inputs=("export.json",),
         share=4,
     ),
+    **{f"describe {kind}": Command(f"describe {kind}", inputs=(kind,), share=8) for kind in KINDS},
     "demo": Command("demo -o demo_run --force", ("fit votes.csv -o demo_run --model mean",), share=20, least=40),
 }
 COMMANDS = {name: command for name, command in COMMANDS.items() if command.least <= CASES}
-WRITING = [name for name in COMMANDS if name not in ("describe", "agreement", "status", "convergence of masks")]
+WRITING = [
+    name for name in COMMANDS if not name.startswith(("describe", "agreement", "status", "convergence of masks"))
+]
 
 
 def write_inputs(folder: Path) -> None:
@@ -182,6 +198,7 @@ def write_inputs(folder: Path) -> None:
         pd.DataFrame(votes, columns=["item", "annotator", "vote"]).to_csv(folder / name, index=False)
     more = [(f"i{i}", f"a{a}", int(truth[i - 20])) for i in range(20, 30) for a in range(5, 8)]
     pd.DataFrame(more, columns=["item", "annotator", "vote"]).to_csv(folder / "more_votes.csv", index=False)
+    write_other_kinds(folder)
     write_study_inputs(folder, random)
     experts = [(f"i{i}", f"e{e}", int(truth[i] ^ (random.random() < 0.05))) for i in range(24) for e in range(2)]
     pd.DataFrame(experts, columns=["item", "annotator", "label"]).to_csv(folder / "experts.csv", index=False)
@@ -195,6 +212,26 @@ def write_inputs(folder: Path) -> None:
     write_toy_study(
         folder / "toy", ToySettings(n_validation=1, n_blurred=2, n_clear=2, n_shifted=1, size=12, n_members=3)
     )
+
+
+def write_other_kinds(folder: Path) -> None:
+    """Write the votes as tables of other kinds, and an export of Prodigy."""
+    votes = pd.read_csv(folder / "votes.csv")
+    votes.to_parquet(folder / "votes.parquet")
+    votes.to_excel(folder / "votes.xlsx", index=False)
+    votes.to_csv(folder / "votes.csv.gz", index=False)
+    votes.to_json(folder / "votes.jsonl", orient="records", lines=True)
+    with closing(sqlite3.connect(folder / "votes.db")) as base:
+        votes.to_sql("votes", base, index=False)
+    with zipfile.ZipFile(folder / "votes.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(folder / "votes.csv", "votes.csv")
+    options = [{"id": "yes", "text": "yes"}, {"id": "no", "text": "no"}]
+    lines = [
+        {"text": item, "_input_hash": item, "_task_hash": at, "_annotator_id": person, "_view_id": "choice"}
+        | {"options": options, "accept": ["no", "yes"][vote : vote + 1], "answer": "accept"}
+        for at, (item, person, vote) in enumerate(votes.itertuples(index=False))
+    ]
+    (folder / "prodigy.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
 def write_study_inputs(folder: Path, random: np.random.Generator) -> None:
@@ -226,6 +263,8 @@ def write_study_inputs(folder: Path, random: np.random.Generator) -> None:
     scores = pd.DataFrame(shares, columns=["p_x", "p_y", "p_z"])
     scores.insert(0, "item", [f"i{i}" for i in range(15)])
     scores.to_csv(folder / "class_scores.csv", index=False)
+    scored = pd.DataFrame({"item": [f"{task}{i}" for task, i in truth], "model": random.normal(size=len(truth))})
+    scored.to_csv(folder / "task_scores.csv", index=False)
     counts = {"item": [f"i{i}" for i in range(12)], "n_positive": random.integers(0, 5, 12), "n_votes": 5}
     pd.DataFrame(counts).to_csv(folder / "counts.csv", index=False)
     (folder / "export.json").write_text(json.dumps([_exported(i, random) for i in range(8)]))
@@ -258,12 +297,12 @@ def _boxes(random: np.random.Generator) -> dict[str, object]:
 
 SETUP = (
     "fit other_votes.csv -o run --model mean",
-    "calibrate run --experts experts.csv --seed 5",
+    "calibrate run --experts experts.csv --n-bootstrap 50 --seed 5",
     "evaluate run --scores scores.csv --n-vote-bootstrap 0",
     "report run",
     "fit votes.csv -o fitted --engine coordinate",
     "fit other_tasks.csv -o study --model mean",
-    "calibrate study --experts task_experts.csv --seed 5",
+    "calibrate study --experts task_experts.csv --n-bootstrap 50 --seed 5",
     "fit other_classes.csv -o sorts --model mean",
     "evaluate sorts --scores class_scores.csv --n-bootstrap 50 --seed 3",
     "fit counts.csv -o counted --model mean",
@@ -287,7 +326,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def _without_timings(data: bytes) -> bytes:
-    return re.sub(rb'"\w*seconds": [0-9.e+-]+', b"", re.sub(rb"[0-9.]+ s(?![a-z])", b"", data))
+    return re.sub(rb'"\w*seconds": [0-9.e+-]+', b"", re.sub(rb"[0-9.]+ s(?:econds)?(?![a-z])", b"", data))
 
 
 def strays(folder: Path) -> list[str]:

@@ -112,6 +112,26 @@ def test_nothing_is_imported_before_ctrl_c_is_met() -> None:
     assert set(eval(done.stdout)) <= {"__future__", "softgold", "softgold.cli"}
 
 
+LOST_INTERRUPT = """
+import os, signal, sys
+class Drop:
+    def __del__(self):  # an exception is lost here, as in a callback of an import
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(9): pass
+class Finder:
+    def find_spec(self, name, *_):
+        name == "softgold.cli.app" and Drop()
+sys.meta_path.insert(0, Finder())
+from softgold.cli import main
+sys.exit(main(["--version"]))
+"""
+
+
+def test_ctrl_c_while_modules_are_imported_is_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST_INTERRUPT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 @pytest.mark.slow
 def test_the_next_round_replaces_soft_labels_in_parquet_too(copies: Callable[[], Path]) -> None:
     folder = copies()

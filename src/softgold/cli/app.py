@@ -53,6 +53,8 @@ COMMANDS = {
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
 STOPPED = {130: "interrupted", 143: "terminated"}
 READER_LEFT = 141
+# Of PyTorch, Arrow and Python, which have no exceptions of their own for it; a thread needs memory for its stack.
+SHORTAGES = ("not enough memory", "Failed to launch worker thread", "can't start new thread")
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
@@ -158,11 +160,11 @@ def _sentence(error: Exception) -> tuple[str, int]:
 
 
 def _is_shortage(error: Exception) -> bool:
-    """Say whether memory ran out; PyTorch has no exception of its own for it."""
+    """Say whether memory ran out."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        or (isinstance(error, RuntimeError) and "not enough memory" in str(error))
+        or any(words in str(error) for words in SHORTAGES)
     )
 
 

@@ -36,7 +36,7 @@ Positive = Annotated[
     str | None, typer.Option("--positive", metavar="VALUE", help="Value that counts as a vote of 1, all others as 0.")
 ]
 MaxBytes = Annotated[
-    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that packed input may unpack to.")
+    int | None, typer.Option("--max-bytes", min=1, metavar="N", help="Most bytes that input may unpack or decode to.")
 ]
 TaskColumn = Annotated[
     str | None,

@@ -89,7 +89,7 @@ def command(
     from softgold.cli.studies import evaluate_class_run, read_group_column
     from softgold.evaluation import evaluate as run_evaluation
     from softgold.evaluation.metrics import LENGTHS
-    from softgold.output import RUN_MARKER, reading, stamps
+    from softgold.output import RUN_MARKER, new_folder, reading, stamps
     from softgold.readers import read_scores
     from softgold.runs import is_study, open_study, soft_labels_path, write_result
     from softgold.runs.limits import check_memory
@@ -140,8 +140,8 @@ def command(
             on_progress=_steps(advance),
         )
     result = replace(result, soft=soft)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = write_result(result, folder, inputs=[scores], force=force, began=began)
+    with new_folder(folder):
+        written = write_result(result, folder, inputs=[scores], force=force, began=began)
     if as_json:
         print_json(plain_result(result))
     elif not quiet:

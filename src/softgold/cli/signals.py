@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from softgold.cli import end_at_once
+
 # Long enough for the code to leave the callback in which Ctrl-C got lost.
 PAUSE = 0.01
 
@@ -30,7 +32,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         pressed.append(number)
         signal.default_int_handler(number, frame)
 
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ours = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, end_at_once)
     previous = signal.signal(signal.SIGTERM, _terminate)
     hook, sys.unraisablehook = sys.unraisablehook, _unraisable
     if ours:

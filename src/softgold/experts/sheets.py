@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from softgold.errors import InputError
+from softgold.errors import InputError, OutputError
 from softgold.output import PathLike, atomic_file, write_table
 from softgold.readers.base import Source, shorten
 from softgold.readers.columns import ITEM, VOTE, find_column
@@ -81,12 +83,17 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, choices: Sequence[str] =
         write_table(sheet, path, force=force)
         return
     openpyxl = _openpyxl()
+    from openpyxl.utils.exceptions import IllegalCharacterError
     from openpyxl.worksheet.datavalidation import DataValidation
 
     book = openpyxl.Workbook()
     page = book.active
     for row in [list(sheet.columns), *sheet.to_numpy(dtype=object).tolist()]:
-        page.append(row)
+        try:
+            page.append(row)
+        except IllegalCharacterError:
+            cells = ", ".join(shorten(cell) for cell in row)
+            raise OutputError(f"cannot write {path}: no workbook holds the text {cells}; write it as .csv") from None
     for cell in (cell for row in page.iter_rows() for cell in row):
         cell.number_format = "@"  # text, so that 007 stays 007
         cell.data_type = "s"  # and a text that begins with = is no formula
@@ -98,7 +105,28 @@ def write_sheet(sheet: pd.DataFrame, path: PathLike, *, choices: Sequence[str] =
         page.add_data_validation(choice)
     page.freeze_panes = "A2"
     with atomic_file(path, force=force) as temporary:
-        book.save(temporary)
+        _save_undated(book, temporary)
+
+
+class _Undated(zipfile.ZipFile):
+    """An archive whose files carry no time: the same sheet gives the same bytes, whatever the clock says."""
+
+    def writestr(self, zinfo_or_arcname: str | zipfile.ZipInfo, data: Any, *_: Any) -> None:
+        """Add a file with the earliest time that there is."""
+        name = zinfo_or_arcname if isinstance(zinfo_or_arcname, str) else zinfo_or_arcname.filename
+        super().writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+    def write(self, filename: Any, arcname: Any = None, *_: Any) -> None:
+        """Add a file from disk in the same way."""
+        self.writestr(str(arcname), Path(filename).read_bytes())
+
+
+def _save_undated(book: Any, path: Path) -> None:
+    from openpyxl.writer.excel import ExcelWriter
+
+    book.properties.created = book.properties.modified = datetime(1980, 1, 1)
+    with _Undated(path, "w") as archive:
+        ExcelWriter(book, archive).write_data()
 
 
 def _named(table: Source, name: str) -> int | None:

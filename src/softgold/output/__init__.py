@@ -13,7 +13,7 @@
 Nothing that exists is replaced unless `force` is given.
 """
 
-from softgold.output.atomic import atomic_directory, atomic_file, atomic_files, update_directory
+from softgold.output.atomic import atomic_directory, atomic_file, atomic_files, new_folder, update_directory
 from softgold.output.journal import reading, settle
 from softgold.output.json import json_text, to_jsonable, write_json
 from softgold.output.system import RUN_MARKER
@@ -30,6 +30,7 @@ __all__ = [
     "check_target",
     "excel_safe",
     "json_text",
+    "new_folder",
     "reading",
     "settle",
     "stamps",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from softgold.errors import OutputError
@@ -188,7 +188,7 @@ def update_directory(
     _sweep_around(folder)
     began = began or stamps(folder)
     rebuild = not is_own(folder) and can_rebuild(folder)
-    with temporary_sibling(folder if rebuild else folder / "update") as temporary:
+    with temporary_sibling(folder if rebuild else folder / "update", stands_for=folder) as temporary:
         with as_output_error(folder):
             temporary.mkdir()
         with as_output_error(folder, inside=temporary):
@@ -199,6 +199,21 @@ def update_directory(
             if not (rebuild and _exchange_whole(temporary, folder, names, force, began)):
                 _replace_each(temporary, folder, names, force, began)
         _count(folder)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """Make a folder for what a block writes, if there is none; if the block fails, remove it again."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    with as_output_error(path):
+        path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else has written there
+            for place in missing:
+                place.rmdir()
+        raise
 
 
 def _exchange_whole(temporary: Path, folder: Path, names: Sequence[str], force: bool, began: Stamps) -> bool:
@@ -219,7 +234,7 @@ def _replace_each(temporary: Path, folder: Path, names: Sequence[str], force: bo
         replace_together([(temporary / name, folder / name) for name in names], check=check)
         return
     # The folder cannot be exchanged after all. A mounted one needs copies: nothing can be renamed into it.
-    with temporary_sibling(folder / "update") as inside:
+    with temporary_sibling(folder / "update", stands_for=folder) as inside:
         shutil.copytree(temporary, inside)
         sync_tree(inside)
         replace_together([(inside / name, folder / name) for name in names], check=check)

@@ -23,8 +23,8 @@ _needed: set[Path] = set()
 
 
 @contextmanager
-def temporary_sibling(target: Path) -> Iterator[Path]:
-    """Give an unused name beside `target`, and remove what is there in the end.
+def temporary_sibling(target: Path, *, stands_for: Path | None = None) -> Iterator[Path]:
+    """Give an unused name beside `target`, and remove what is there in the end; errors name what it stands for.
 
     The name carries the host, the process id and the start time of the process, by which `dead_temporaries` knows
     whether its owner is alive. It ends like the target's name: NumPy, pandas and gzip read meaning from suffixes.
@@ -32,7 +32,7 @@ def temporary_sibling(target: Path) -> Iterator[Path]:
     tail = os.fsencode(target.name)[-KEPT_BYTES:].decode("utf-8", "ignore")
     pid = os.getpid()
     temporary = target.with_name(f".softgold-{_host()}-{pid}-{_start_time(pid) or 0}-{secrets.token_hex(3)}-{tail}")
-    _targets[temporary] = target
+    _targets[temporary] = stands_for or target
     try:
         yield temporary
     finally:

@@ -15,7 +15,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -48,6 +48,7 @@ class Member:
     Attributes:
         name: Name inside the folder or archive, or the name of the file.
         display: What to call it in an error.
+        limit: Most bytes that it may give when it is unpacked or decoded; None for the default.
         path: Where it is on disk as it is, not packed; None otherwise.
     """
 
@@ -59,16 +60,24 @@ class Member:
 
     def open(self) -> io.BufferedReader:
         """Open it for reading from the start."""
-        return io.BufferedReader(LimitedStream(self.opener, self.display, self.limit), buffer_size=1 << 18)
+        return io.BufferedReader(self._stream(), buffer_size=1 << 18)
+
+    def _stream(self) -> LimitedStream:
+        # A file as it is on disk has nothing to unpack.
+        return LimitedStream(self.opener, self.display, self.limit if self.path is None else None)
 
     def read(self) -> bytes:
         """Return all bytes."""
         try:
-            # A file as it is on disk has nothing to unpack, and is read in one piece.
-            with self.open() if self.path is None else LimitedStream(self.opener, self.display, None) as stream:
+            with self.open() if self.path is None else self._stream() as stream:  # one on disk is read in one piece
                 return stream.read()
         except MemoryError:
             raise InputError(f"{self.display} does not fit into the memory of this machine") from None
+
+    @property
+    def most_bytes(self) -> int:
+        """Most bytes that it may give when it is unpacked or decoded."""
+        return default_max_bytes() if self.limit is None else self.limit
 
     @cached_property
     def head(self) -> bytes:
@@ -108,16 +117,16 @@ def open_content(source: str | os.PathLike[str], max_bytes: int | None = None) -
     limit = default_max_bytes() if max_bytes is None else max_bytes
     if source == "-":
         data = _read_stream(sys.stdin.buffer, "standard input", limit)
-        return _unpacked(Member("-", "standard input", lambda: io.BytesIO(data)), limit)
+        return _unpacked(Member("-", "standard input", lambda: io.BytesIO(data), limit), limit)
     path = Path(source)
     name = display_name(path)
     if _is_folder(path):
-        return _folder(path, name)
+        return _folder(path, name, limit)
     try:
         if not path.is_file():
             with path.open("rb") as stream:  # a pipe, such as the shell's <(...), is read once
                 data = _read_stream(stream, name, limit)
-            return _unpacked(Member(path.name, name, lambda: io.BytesIO(data)), limit)
+            return _unpacked(Member(path.name, name, lambda: io.BytesIO(data), limit), limit)
         with path.open("rb"):
             pass
     except InputError:
@@ -128,7 +137,7 @@ def open_content(source: str | os.PathLike[str], max_bytes: int | None = None) -
             raise InputError(f"{shorten(address, 300)} is an address, and input must be a file: download it") from None
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read {shorten(name, 300)}: {reason}") from None
-    return _unpacked(Member(path.name, name, lambda: path.open("rb"), path=path), limit)
+    return _unpacked(Member(path.name, name, lambda: path.open("rb"), limit, path), limit)
 
 
 def _read_stream(stream: Any, name: str, limit: int) -> bytes:
@@ -148,13 +157,13 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _folder(path: Path, name: str) -> Content:
+def _folder(path: Path, name: str, limit: int) -> Content:
     found = list(islice((file for file in path.rglob("*") if file.is_file()), MOST_FILES + 1))
     if len(found) > MOST_FILES:
         raise InputError(f"{name} holds more than {MOST_FILES:,} files; give the folder of the export itself")
     files = [file for file in sorted(found) if _is_data(file.relative_to(path).as_posix())]
     members = tuple(
-        Member(display_name(file.relative_to(path).as_posix()), display_name(file), _opener(file), path=file)
+        Member(display_name(file.relative_to(path).as_posix()), display_name(file), _opener(file), limit, file)
         for file in files
     )
     if not members:
@@ -210,7 +219,7 @@ def _zip(member: Member, limit: int) -> Content | None:
         raise InputError(f"{member.display} is not a whole zip archive: {printable(error)}") from None
     names = {entry.filename for entry in entries}
     if "[Content_Types].xml" in names:
-        return Content(member.display, (replace(member, limit=limit),))
+        return Content(member.display, (member,))
     if not names:
         raise InputError(f"{member.display} is an archive without files")
     if any(entry.flag_bits & 1 for entry in entries):
@@ -236,7 +245,9 @@ def _tar_members(member: Member, limit: int) -> Iterator[Member]:
                     raise too_large(member.display, limit)
                 file = archive.extractfile(entry)
                 data = file.read() if file is not None else b""
-                yield Member(printable(entry.name), f"{member.display}::{printable(entry.name)}", _in_memory(data))
+                yield Member(
+                    printable(entry.name), f"{member.display}::{printable(entry.name)}", _in_memory(data), limit
+                )
     except InputError:
         raise
     except (*CannotUnpack, tarfile.TarError) as error:

@@ -10,14 +10,18 @@ from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
+import pyarrow as pa
 
 from softgold.errors import InputError
 from softgold.readers.base import Source, printable, shorten
 from softgold.readers.contents import Member
 from softgold.readers.frames import ArrowSource, FrameSource
+from softgold.readers.limits import limited_rows, too_large
 
 SQLITE = b"SQLite format 3\0"
 DUCKDB = b"DUCK"
+LONGEST_CELL = 10**8
+BATCH_ROWS = 10_000
 
 
 def is_database(member: Member) -> bool:
@@ -53,12 +57,16 @@ def _open_sqlite(member: Member, table: str | None) -> Source:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(member.most_bytes, LONGEST_CELL))
             listing = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
             )
             name = _choose(member, table, [str(row[0]) for row in listing])
             cursor = connection.execute(f"SELECT * FROM {_quoted(name)}")
-            return _as_source(member, name, [part[0] for part in cursor.description], cursor)
+            rows = limited_rows(cursor, member.display, member.most_bytes)
+            return _as_source(member, name, [part[0] for part in cursor.description], rows)
+    except InputError:
+        raise
     except (sqlite3.Error, ValueError, OverflowError) as error:
         raise InputError(f"{member.display} cannot be read as SQLite: {printable(error)}") from None
 
@@ -77,7 +85,18 @@ def _open_duckdb(member: Member, table: str | None) -> Source:
         with duckdb.connect(str(member.path), read_only=True, config={"enable_external_access": "false"}) as connection:
             listing = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
             name = _choose(member, table, [row[0] for row in listing])
-            arrow = connection.sql(f"SELECT * FROM {_quoted(name)}").to_arrow_table()
-            return ArrowSource(arrow, f"{member.display}::{printable(name)}")
+            rows = connection.sql(f"SELECT * FROM {_quoted(name)}")
+            batches = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader  # its name before DuckDB 2
+            return ArrowSource(_limited_table(member, batches(BATCH_ROWS)), f"{member.display}::{printable(name)}")
     except duckdb.Error as error:
         raise InputError(f"{member.display} cannot be read as DuckDB: {printable(error)}") from None
+
+
+def _limited_table(member: Member, batches: pa.RecordBatchReader) -> pa.Table:
+    kept, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > member.most_bytes:
+            raise too_large(member.display, member.most_bytes)
+        kept.append(batch)
+    return pa.Table.from_batches(kept, batches.schema)

@@ -7,7 +7,7 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ CannotUnpack = (
     pa.ArrowException,
 )
 
+CELL_BYTES = 8
+
 
 def default_max_bytes() -> int:
     """Half of the machine's memory, or 4 GiB where that is not known: what one input may unpack to."""
@@ -41,6 +43,16 @@ def too_large(name: str, limit: int, does: str = "unpacks to") -> InputError:
     return InputError(
         f"{name} {does} more than {limit:,} bytes; if you trust it, allow more with --max-bytes (max_bytes=)"
     )
+
+
+def limited_rows(rows: Iterable[tuple[Any, ...]], name: str, limit: int) -> Iterator[tuple[Any, ...]]:
+    """Give the rows until their cells hold more than the limit: a small file may repeat one text a million times."""
+    size = 0
+    for row in rows:
+        size += sum(len(cell) if isinstance(cell, str | bytes) else CELL_BYTES for cell in row)
+        if size > limit:
+            raise too_large(name, limit)
+        yield row
 
 
 class LimitedStream(io.RawIOBase):

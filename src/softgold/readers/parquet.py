@@ -13,8 +13,15 @@ import pyarrow.parquet as arrow_parquet
 from softgold.errors import InputError
 from softgold.readers.base import shorten
 from softgold.readers.contents import Member
+from softgold.readers.limits import too_large
 
 BATCH_ROWS = 10_000
+VALUE_BYTES = 8
+# How pages of text are encoded that Arrow can read as codes.
+CODED = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+# Each value may repeat the start of the one before it: nothing says how long they all are before they are decoded.
+BY_PREFIX = "DELTA_BYTE_ARRAY"
+PREFIX_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -24,13 +31,15 @@ class ParquetSource:
     name: str
     origin: Path | pa.Buffer = field(repr=False)
     columns: tuple[str, ...]
+    most_bytes: int
 
     @classmethod
     def of(cls, member: Member) -> ParquetSource:
         """Open a file, or say that it is not Parquet."""
         origin = member.path or pa.py_buffer(member.read())
         try:
-            return cls(member.display, origin, tuple(_open(origin).schema_arrow.names))
+            columns = tuple(open_parquet(origin).schema_arrow.names)
+            return cls(member.display, origin, columns, member.most_bytes)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _not_parquet(member.display, error) from None
 
@@ -38,27 +47,76 @@ class ParquetSource:
         """Return the columns at these positions."""
         names = [self.columns[position] for position in positions]
         try:
-            table = _open(self.origin).read(columns=names)
+            table = self._read(names)
         except (pa.ArrowException, OSError) as error:
             raise _not_parquet(self.name, error) from None
         if table.num_rows == 0:
             raise InputError(f"{self.name} has no rows")
         return [table.column(name) for name in names]
 
+    def _read(self, names: list[str]) -> pa.Table:
+        """Read columns, text as codes where that can be: a text that is repeated in all rows is held once."""
+        with open_parquet(self.origin) as file:
+            texts, chunks = coded_texts(file, names), list(_chunks(file, names))
+        if sum(size for size, _ in chunks) > self.most_bytes:
+            raise self._too_large()
+        with open_parquet(self.origin, texts) as file:
+            if any(BY_PREFIX in chunk.encodings for _, chunk in chunks):
+                batches = list(self._limited(file.iter_batches(PREFIX_ROWS, columns=names)))
+                return pa.Table.from_batches(batches, batches[0].schema if batches else None)
+            return file.read(columns=names)
+
+    def _limited(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        left = self.most_bytes
+        for batch in batches:
+            left -= batch.nbytes
+            if left < 0:
+                raise self._too_large()
+            yield batch
+
+    def _too_large(self) -> InputError:
+        return too_large(self.name, self.most_bytes, "decodes to")
+
     def where(self, row: int) -> str:
         """Say which row it is, counted from 1."""
         return f"row {row + 1}"
 
 
-def _open(origin: Path | pa.Buffer) -> arrow_parquet.ParquetFile:
-    return arrow_parquet.ParquetFile(origin if isinstance(origin, Path) else pa.BufferReader(origin))
+def open_parquet(origin: Path | pa.Buffer, texts: Sequence[str] = ()) -> arrow_parquet.ParquetFile:
+    """Open a file to read it; the columns `texts` as codes."""
+    file = origin if isinstance(origin, Path) else pa.BufferReader(origin)
+    return arrow_parquet.ParquetFile(file, read_dictionary=list(texts))
+
+
+def coded_texts(file: arrow_parquet.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Return those of the columns that are text and that Arrow can read as codes."""
+    schema = file.schema_arrow
+    others = {chunk.path_in_schema for _, chunk in _chunks(file, names) if not CODED.issuperset(chunk.encodings)}
+    once = (name for name in names if name not in others and schema.names.count(name) == 1)
+    return [name for name in once if _is_text(schema.field(name).type)]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
+
+
+def _chunks(file: arrow_parquet.ParquetFile, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    """Give each chunk of the columns, with the bytes that it decodes to: its texts once, and a code or number each."""
+    below = tuple(f"{name}." for name in names)
+    for group in range(file.metadata.num_row_groups):
+        columns = file.metadata.row_group(group)
+        for at in range(columns.num_columns):
+            chunk = columns.column(at)
+            if chunk.path_in_schema in names or chunk.path_in_schema.startswith(below):
+                width = max(VALUE_BYTES, file.schema.column(at).length)
+                yield chunk.total_uncompressed_size + chunk.num_values * width, chunk
 
 
 def parquet_records(member: Member) -> Iterator[dict[str, Any]]:
     """Give the rows as objects, a batch at a time."""
     source = ParquetSource.of(member)
     try:
-        for batch in _open(source.origin).iter_batches(batch_size=BATCH_ROWS):
+        for batch in open_parquet(source.origin).iter_batches(batch_size=BATCH_ROWS):
             yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise _not_parquet(source.name, error) from None

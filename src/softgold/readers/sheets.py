@@ -13,7 +13,7 @@ from softgold.errors import InputError
 from softgold.readers.base import Source, printable, shorten
 from softgold.readers.contents import Member
 from softgold.readers.frames import FrameSource
-from softgold.readers.limits import default_max_bytes, too_large
+from softgold.readers.limits import limited_rows, too_large
 
 ZIP = b"PK\x03\x04"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
@@ -40,26 +40,31 @@ def open_sheet(member: Member, sheet: str | None) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns of styles and validations that it does not keep
             book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            sheets = {page.title: _rows(page) for page in book.worksheets}
+            sheets = {page.title: _rows(page, member) for page in book.worksheets}
+    except InputError:
+        raise
     except Exception as error:  # a damaged workbook raises whatever its first bad byte leads to
         raise InputError(f"{member.display} cannot be read as an Excel file: {printable(error)}") from None
     return _as_source(member, {name: rows for name, rows in sheets.items() if rows or name == sheet}, sheet)
 
 
 def _refuse_bomb(member: Member, data: bytes) -> None:
-    limit = member.limit or default_max_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
+            workbook = "[Content_Types].xml" in archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"{member.display} cannot be read as an Excel file: {printable(error)}") from None
-    if size > limit:
-        raise too_large(member.display, limit)
+    if not workbook:
+        raise InputError(f"{member.display} is an archive and not a table; unpack it first")
+    if size > member.most_bytes:
+        raise too_large(member.display, member.most_bytes)
 
 
-def _rows(page: Any) -> list[tuple[Any, ...]]:
+def _rows(page: Any, member: Member) -> list[tuple[Any, ...]]:
     """Return the rows that have a cell."""
-    return [row for row in page.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+    rows = (row for row in page.iter_rows(values_only=True) if any(cell is not None for cell in row))
+    return list(limited_rows(rows, member.display, member.most_bytes))
 
 
 def _as_source(member: Member, sheets: dict[str, list[tuple[Any, ...]]], chosen: str | None) -> Source:

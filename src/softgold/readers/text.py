@@ -64,12 +64,15 @@ class TextSource:
             if self.data.startswith(magic):
                 raise InputError(f"{self.name} is not delimited text: it looks like {kind}")
         if b"\0" in self.data:
-            raise InputError(f"{self.name} is not delimited text: byte {self.data.index(0)} is NUL")
+            place = self.data.index(0)
+            raise InputError(f"{self.name} is not delimited text: byte {place} is NUL; save UTF-16 text as UTF-8")
         body = self.data.removeprefix(BYTE_ORDER_MARK)
         if not body or body.isspace():  # strip() would copy the whole file
             raise InputError(f"{self.name} is empty; it needs a header and at least one row")
 
     def _header(self) -> tuple[str, ...]:
+        if len(self.data) > BLOCK_BYTES and not re.search(rb"[\r\n]", self.data[:BLOCK_BYTES].lstrip(b"\r\n")):
+            raise self.endless_row()
         try:
             return tuple(next(self._records())[0])
         except (UnicodeDecodeError, StopIteration):  # nothing but the start of a byte-order mark has no row
@@ -128,10 +131,10 @@ class TextSource:
         )
 
     def _parse_error(self, message: str) -> InputError:
+        if "straddl" in message:
+            return self.endless_row()
         if "UTF8" in message or not _is_utf8(self.data):
             return self._encoding_error()
-        if "straddl" in message:
-            return InputError(f"{self.name} has a row of more than {BLOCK_BYTES} bytes; is a quote left open?")
         refused: list[arrow_csv.InvalidRow] = []
         with suppress(pa.ArrowInvalid):
             self._parse(["0"], refused)
@@ -144,13 +147,17 @@ class TextSource:
             f"{row.expected_columns}: {shorten(row.text)}"
         )
 
+    def endless_row(self) -> InputError:
+        """Build the error for a row that is longer than any real one."""
+        return InputError(f"{self.name} has a row of more than {BLOCK_BYTES:,} bytes; is a quote left open?")
+
     def _encoding_error(self) -> InputError:
         try:
             self.data.decode("utf-8")
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
-            value = shorten(self.data[error.start : error.end])
-            return InputError(f"{self.name}, line {line}: {value} is not UTF-8 text; save the file as UTF-8")
+            value = self.data[error.start]
+            return InputError(f"{self.name}, line {line}: byte 0x{value:02X} is not UTF-8 text; save the file as UTF-8")
         return InputError(f"{self.name} is not UTF-8 text; save the file as UTF-8")
 
     def where(self, row: int) -> str:

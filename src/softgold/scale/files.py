@@ -16,8 +16,8 @@ from softgold.errors import InputError
 from softgold.readers.base import Source, display_name, shorten
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task, listed
 from softgold.readers.contents import Member, open_content
-from softgold.readers.parquet import ParquetSource
-from softgold.readers.text import BYTE_ORDER_MARK, TextSource
+from softgold.readers.parquet import ParquetSource, coded_texts, open_parquet
+from softgold.readers.text import BLOCK_BYTES, BYTE_ORDER_MARK, TextSource
 
 TABLE_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt")
 PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -189,7 +189,8 @@ class VoteFiles:
         names = [whole.columns[at] for at in positions]
         first = 0
         try:
-            with arrow_parquet.ParquetFile(whole.origin, read_dictionary=names[:2]) as file:
+            texts = coded_texts(open_parquet(whole.origin), names[:2])
+            with open_parquet(whole.origin, texts) as file:
                 for found in file.iter_batches(batch_size=rows, columns=names):
                     source = RowsOfFile(whole.name, whole.columns, first)
                     cells = [pa.chunked_array([found.column(name)]) for name in names]
@@ -229,6 +230,8 @@ def _text_blocks(member: Member, size: int) -> Iterator[TextBlock]:
         while True:
             more = stream.read(size)
             cut = len(data) if not more else _last_row_end(data)
+            if not cut and len(data) > BLOCK_BYTES:
+                raise first.endless_row()
             if cut and data[:cut].strip():
                 block = TextBlock(member.display, header + data[:cut], first.separator, rows, lines)
                 yield block
@@ -247,9 +250,10 @@ def _opened(data: bytes) -> object:
 
 def _line_end(data: bytes) -> int:
     """Return where the first line that no quote runs over ends, its end included."""
-    at = 0
+    at, quotes = 0, 0
     while (found := data.find(b"\n", at)) >= 0:
-        if data.count(b'"', 0, found) % 2 == 0:
+        quotes += data.count(b'"', at, found)
+        if quotes % 2 == 0:
             return found + 1
         at = found + 1
     return len(data)
@@ -257,9 +261,10 @@ def _line_end(data: bytes) -> int:
 
 def _last_row_end(data: bytes) -> int:
     """Return where the last row ends that is whole; 0 where there is none."""
-    end = len(data)
+    end, quotes = len(data), data.count(b'"')
     while (found := data.rfind(b"\n", 0, end)) >= 0:
-        if data.count(b'"', 0, found) % 2 == 0:
+        quotes -= data.count(b'"', found, end)
+        if quotes % 2 == 0:
             return found + 1
         end = found
     return 0
