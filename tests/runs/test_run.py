@@ -171,5 +171,9 @@ def test_a_fit_prints_as_a_few_lines(run: Run) -> None:
     assert f"{run.votes.n_votes:,} votes on 300 items by 20 annotators" in repr(run.fit)
     page = run.fit._repr_html_()
     assert page.count("<tr>") == len(lines)
-    assert len(repr(run.votes)) < 100
+    assert repr(run.fit.posterior) == "CrowdPosterior: 300 items, 20 annotators"
+    study = softgold.simulate(n_items=30, n_annotators=10, votes_per_item=4)
+    for value in (run.votes, run.calibration.labels, study, study.scores):
+        assert len(repr(value)) < 100
+    assert repr(run.calibration).startswith(f"Calibration: threshold {run.calibration.threshold:.4g} from 300 labelled")
     assert len(repr(run.soft_labels)) < 100
