@@ -231,7 +231,7 @@ def test_the_working_directory_as_the_run(
         (["--batch-items", "0"], "batch_items must be a whole number of at least 1, got 0"),
         (["--samples", "0"], "--samples must be a whole number of at least 1, got 0"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
-        (["--device", "banana"], "device must be cpu or cuda, got 'banana'"),
+        pytest.param(["--device", "banana"], "device must be cpu or cuda, got 'banana'", marks=pytest.mark.slow),
         (["--resume"], "there is no checkpoint"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -454,6 +454,7 @@ def test_a_damaged_checkpoint_is_said(cli: Callable[..., Any], votes: Path, tmp_
 # --- real tables ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

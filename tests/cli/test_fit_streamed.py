@@ -63,6 +63,7 @@ def test_the_run_is_that_of_a_fit_in_memory(cli: Any, vote_frame: pd.DataFrame, 
     assert run.fit.votes.annotator_ids.tolist() == run.fit.posterior.annotator_ids.tolist()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_later_commands_read_the_run(cli: Any, pattern: str, vote_frame: pd.DataFrame, tmp_path: Path) -> None:
     run = run_of(cli, pattern, tmp_path)
     items = vote_frame["item"].unique()

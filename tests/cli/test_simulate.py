@@ -186,6 +186,11 @@ def test_the_toy_segmentation_study_feeds_uncertainty(cli: Callable[..., Any], t
     answer = cli("simulate", "--preset", "segmentation", "-o", toy, "--seed", "1")
     assert answer.code == 0
     assert f"softgold uncertainty {toy} --splits {toy / 'splits.csv'}" in answer.err
+    splits = pd.read_csv(toy / "splits.csv")
+    some = splits.groupby("split").head(4)  # of the seventy cases, to save time
+    some.to_csv(toy / "splits.csv", index=False)
+    for name in set(splits["case"]) - set(some["case"]):
+        (toy / f"{name}.npz").unlink()
     judged = cli("uncertainty", toy, "--splits", toy / "splits.csv", "-o", tmp_path / "judged")
     assert judged.code == 0, judged.err
 

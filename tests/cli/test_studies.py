@@ -245,6 +245,7 @@ def test_cards_and_overview_of_a_study_have_intervals(cli: Callable[..., Any], r
         assert row[-1].text == f"{100 * rate.value:.1f} % ({100 * rate.low:.0f}–{100 * rate.high:.0f})"
 
 
+@pytest.mark.slow
 def test_all_classes_together_have_intervals(cli: Callable[..., Any], classes: Path, tmp_path: Path) -> None:
     soft = pd.read_csv(classes / "soft_labels.csv")
     names = ["p_cat", "p_cow", "p_dog"]
@@ -356,6 +357,7 @@ def test_wrong_input_of_studies_is_one_sentence(cli: Callable[..., Any], tmp_pat
     assert (answer.code, "'https://example.invalid/votes.csv' is an address" in answer.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_counts_per_class_from_fit_to_report(cli: Callable[..., Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     counts = pd.DataFrame(rng.multinomial(5, [0.5, 0.3, 0.2], 30), columns=["n_cat", "n_cow", "n_dog"])

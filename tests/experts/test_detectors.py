@@ -59,6 +59,7 @@ def test_hierarchical_bootstrap_of_the_worked_example(replicates: int, error: fl
     assert precision.defined == pytest.approx(0.8810763888888888, abs=error)
 
 
+@pytest.mark.slow
 def test_drawing_converges_to_enumerating() -> None:
     plan = PanelAndItems(ExpertPanel.from_matrix(SMALL), "negative")
     settings = Settings(60_000, 0.95, 0, method="sample", workers=1)

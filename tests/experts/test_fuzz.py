@@ -40,6 +40,7 @@ choices = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(soft, answers, choices)
 def test_a_calibration_or_a_sentence(

@@ -105,6 +105,7 @@ def fast_clean_instance(seed):
     return cluster, matrix + matrix.T
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(0, 100_000))
 def test_under_the_assumptions_all_is_found_within_the_bound(seed):

@@ -109,6 +109,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows=ROWS)
 @settings(max_examples=200)
 def test_binary_labels_give_scikit_learn_ties_and_weights_included(rows):

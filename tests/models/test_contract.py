@@ -52,6 +52,10 @@ class Case:
         return self.options.get("engine") == "svi"
 
     @property
+    def slow(self) -> bool:
+        return self.stochastic or self.options.get("prior") == "paper"
+
+    @property
     def briefly(self) -> dict[str, Any]:
         """Options for a promise that must hold wherever a fit stops."""
         return {"max_steps": 40} if self.stochastic else {}
@@ -87,7 +91,7 @@ def votes(crowd: Any) -> VoteTable:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=pytest.mark.slow) if case.stochastic else case for case in CASES],
+    params=[pytest.param(case, marks=pytest.mark.slow) if case.slow else case for case in CASES],
     ids=str,
 )
 def case(request: pytest.FixtureRequest) -> Case:
@@ -205,6 +209,7 @@ def test_swapping_the_votes_swaps_the_labels(case: Case, fitted: Fit, votes: Vot
     assert apart.max() < (0.01 if case.stochastic else 1e-9)
 
 
+@pytest.mark.slow
 @unsettled
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # abilities from 1 to 500: the image is in doubt
 def test_the_published_prior_keeps_its_promises_with_svi(votes: VoteTable) -> None:

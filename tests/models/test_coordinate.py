@@ -190,6 +190,7 @@ def test_rates_that_the_prevalence_aims_at() -> None:
 # --- the bound ---
 
 
+@pytest.mark.slow
 @any_table
 @given(tables(), st.sampled_from(sorted(PRIORS)))
 def test_the_bound_never_falls(votes: VoteTable, name: str) -> None:
@@ -199,6 +200,7 @@ def test_the_bound_never_falls(votes: VoteTable, name: str) -> None:
     assert bound[-1] <= 0  # a log probability
 
 
+@pytest.mark.slow
 @any_table
 @given(tables(), st.sampled_from(["glad", "glad, as published"]))
 def test_the_bound_never_falls_where_it_decides_the_scale(votes: VoteTable, name: str) -> None:

@@ -22,7 +22,7 @@ ENGINES: dict[str, dict[str, Any]] = {
     "glad, paper": {"model": "glad", "engine": "coordinate", "prior": "paper"},
     "two-class, svi": {},
 }
-DETERMINISTIC = [name for name in ENGINES if "svi" not in name]
+DETERMINISTIC = ["two-class", "glad", pytest.param("glad, paper", marks=pytest.mark.slow)]
 ALONE = "have a single annotator, whom nothing can check"
 CAMPS = "have annotators who divide into camps"
 
@@ -194,7 +194,11 @@ def test_repeats_that_are_kept_are_further_votes(engine: dict[str, Any]) -> None
     assert twice <= once + 0.01
 
 
-@pytest.mark.parametrize("options", [{"engine": "coordinate"}, {"max_steps": 30}], ids=["coordinate", "svi"])
+@pytest.mark.parametrize(
+    "options",
+    [{"engine": "coordinate"}, pytest.param({"max_steps": 30}, marks=pytest.mark.slow)],
+    ids=["coordinate", "svi"],
+)
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
 def test_thousands_of_votes_on_one_item(options: dict[str, Any]) -> None:
     votes = table([("x", f"a{k}", int(k % 4 != 0)) for k in range(5000)])

@@ -450,6 +450,7 @@ def test_without_matplotlib_a_sentence_says_what_to_install(
         softgold.plot.soft_labels(labels)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_when_it_is_used() -> None:
     script = "import sys, softgold.plot; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -102,6 +102,7 @@ def test_any_damage_to_compressed_text(tmp_path: Path, data: st.DataObject) -> N
     check(outcome(read_votes, path))
 
 
+@pytest.mark.slow
 @RELAXED
 @given(data=st.data())
 def test_any_damage_to_parquet(tmp_path: Path, data: st.DataObject) -> None:
@@ -129,6 +130,7 @@ OBJECTS = st.one_of(
 KINDS = st.sampled_from([OBJECTS, st.sampled_from([0, 1]), st.sampled_from(["x", "y"]), st.floats(), st.booleans()])
 
 
+@pytest.mark.slow
 @RELAXED
 @given(data=st.data(), rows=st.integers(0, 6), rule=RULES, wide=st.booleans())
 def test_any_frame(data: st.DataObject, rows: int, rule: str, wide: bool) -> None:

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import softgold
 from softgold.cli import main
+from softgold.models.base import Fit
+from softgold.planning import Forecast
+from softgold.report import pages
+from softgold.runs import votes_digest
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
+
+
+@pytest.fixture(scope="session")
+def forecast_once() -> Callable[..., Forecast]:
+    """Forecast as softgold does, but once for fits of the same votes: it takes most of the time of a page."""
+    found: dict[object, Forecast] = {}
+
+    def forecast(fit: Fit, **options: Any) -> Forecast:
+        key = (votes_digest(fit.votes), fit.model, str(fit.settings), *options.items())
+        if key not in found:
+            found[key] = softgold.forecast(fit, **options)
+        return found[key]
+
+    return forecast
+
+
+@pytest.fixture(autouse=True)
+def pages_with_it(forecast_once: Callable[..., Forecast], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "forecast", forecast_once)
 
 
 @pytest.fixture(scope="session")

@@ -193,6 +193,7 @@ def test_an_evaluation_at_an_older_threshold_is_said(run: Path) -> None:
     assert "evaluation.json was made with another labels.csv than the one in the run: run 'softgold evaluate'" in text
 
 
+@pytest.mark.slow
 def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
     n, rng = 200_000, np.random.default_rng(0)
     n_votes = rng.integers(1, 40, n)

@@ -18,6 +18,7 @@ from softgold.experts import calibrate
 from softgold.runs import Run, open_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")
+FEW = {"n_bootstrap": 50, "n_vote_bootstrap": 30}  # resamples: enough to be stored and read back
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +28,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     softgold.fit(study.votes, engine="coordinate").save(folder)
     run = open_run(folder)
-    run.add(calibrate(run.soft_labels, study.experts))
-    run.add(evaluate(run.soft_labels, study.scores, labels=run.labels))
+    run.add(calibrate(run.soft_labels, study.experts, n_bootstrap=50))
+    run.add(evaluate(run.soft_labels, study.scores, labels=run.labels, **FEW))
     return folder
 
 
@@ -57,8 +58,8 @@ def assert_equal_values(first: object, second: object) -> None:
 
 def test_results_come_back_as_the_same_values(run: Run) -> None:
     study = softgold.simulate(n_items=300, n_annotators=20, seed=1)
-    assert_equal_values(calibrate(run.soft_labels, study.experts), run.calibration)
-    assert_equal_values(evaluate(run.soft_labels, study.scores, labels=run.labels), run.evaluation)
+    assert_equal_values(calibrate(run.soft_labels, study.experts, n_bootstrap=50), run.calibration)
+    assert_equal_values(evaluate(run.soft_labels, study.scores, labels=run.labels, **FEW), run.evaluation)
     assert run.calibration.labels.label.tolist() == run.labels.label.tolist()
 
 
@@ -170,5 +171,9 @@ def test_a_fit_prints_as_a_few_lines(run: Run) -> None:
     assert f"{run.votes.n_votes:,} votes on 300 items by 20 annotators" in repr(run.fit)
     page = run.fit._repr_html_()
     assert page.count("<tr>") == len(lines)
-    assert len(repr(run.votes)) < 100
+    assert repr(run.fit.posterior) == "CrowdPosterior: 300 items, 20 annotators"
+    study = softgold.simulate(n_items=30, n_annotators=10, votes_per_item=4)
+    for value in (run.votes, run.calibration.labels, study, study.scores):
+        assert len(repr(value)) < 100
+    assert repr(run.calibration).startswith(f"Calibration: threshold {run.calibration.threshold:.4g} from 300 labelled")
     assert len(repr(run.soft_labels)) < 100

@@ -62,7 +62,7 @@ def run(stored: Path, tmp_path: Path) -> Path:
         {"engine": "coordinate", "prevalence": 0.3},
         {"model": "glad", "engine": "coordinate", "prior": "paper", "max_steps": 5},
         {"model": "glad", "engine": "coordinate", "ability_mean": 0.5, "difficulty_scale": 2.0},
-        {"model": "glad", "init": "paper", "max_steps": 5, "seed": 3},
+        pytest.param({"model": "glad", "init": "paper", "max_steps": 5, "seed": 3}, marks=pytest.mark.slow),
         {"model": "mean", "smoothing": (1, 2)},
         {"model": "majority", "tie": "positive"},
     ],
@@ -137,7 +137,11 @@ def test_odd_ids_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")
-@pytest.mark.parametrize("options", [{"engine": "coordinate"}, {"max_steps": 20}], ids=["coordinate", "svi"])
+@pytest.mark.parametrize(
+    "options",
+    [{"engine": "coordinate"}, pytest.param({"max_steps": 20}, marks=pytest.mark.slow)],
+    ids=["coordinate", "svi"],
+)
 def test_the_same_seed_gives_the_same_bytes(votes: VoteTable, tmp_path: Path, options: dict[str, Any]) -> None:
     for name in ("first", "second"):
         fit(votes, **options).save(tmp_path / name, samples=100)

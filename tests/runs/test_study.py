@@ -62,6 +62,7 @@ def test_tables_on_top_have_a_task_column(study: Study) -> None:
         assert (table.columns[0], len(table), table["task"].nunique()) == ("task", rows, 2)
 
 
+@pytest.mark.slow
 def test_results_are_added_for_all_questions_together(study: Study) -> None:
     results = {
         name: calibrate(run.soft_labels, simulated(seed).experts)

@@ -34,7 +34,10 @@ from softgold.scale import grouping  # noqa: E402
 
 Same = Callable[[Any, Any], None]
 
-pytestmark = pytest.mark.filterwarnings("ignore:not converged")  # where sweeps are cut short to save time
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:not converged"),  # where sweeps are cut short to save time
+]
 
 
 @pytest.fixture(scope="module")

@@ -597,6 +597,7 @@ def test_cleanpatrick_issues_share_their_annotators(cleanpatrick: dict[str, Simu
         pd.testing.assert_frame_equal(first.sort_index(), other.sort_index())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_knowing_the_annotators_pays(seed: int) -> None:
     """The gap between the mean vote and a model of the annotators, without which nobody would need the model."""

@@ -22,7 +22,7 @@ from softgold.tables.ids import restore_ids
 ROWS_AT_ONCE = 100_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleasedLabels:
     """The labels, one per item, in the order of the soft labels.
 
@@ -43,6 +43,9 @@ class ReleasedLabels:
     threshold: float
     p_calibrated_lo: FloatArray | None = None
     p_calibrated_hi: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        return f"ReleasedLabels: {int(self.label.sum()):,} of {len(self.label):,} items positive"
 
     def to_frame(self) -> pd.DataFrame:
         """Return `labels.csv`: `item, label, p, p_calibrated, p_calibrated_lo, p_calibrated_hi, threshold`."""
@@ -139,7 +142,7 @@ class CalibrationSettings(Resampling):
         return f"{self.n_groups:,} groups ({self.group_name})" if self.group_name else "items"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """A threshold calibrated with experts, the labels that follow from it, and their uncertainty.
 
@@ -183,6 +186,9 @@ class Calibration:
     detectors: DetectorChecks
     soft_map: SoftMapFit
     notices: tuple[CalibrationNotice, ...]
+
+    def __repr__(self) -> str:
+        return f"Calibration: threshold {self.threshold:.4g} from {self.n_labelled:,} labelled items; {self.labels}"
 
     @property
     def warnings(self) -> tuple[str, ...]:

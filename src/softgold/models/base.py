@@ -41,6 +41,9 @@ class Posterior(ABC):
     item_ids: pd.Index[str]
     annotator_ids: pd.Index[str]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {len(self.item_ids):,} items, {len(self.annotator_ids):,} annotators"
+
     @abstractmethod
     def soft_labels(self) -> SoftLabels:
         """Return the soft labels of the fitted items."""

@@ -143,7 +143,7 @@ class RatingMean:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BaselinePosterior(Posterior):
     """Soft labels of a baseline, and how its annotators agree.
 

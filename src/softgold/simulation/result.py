@@ -81,7 +81,7 @@ class Truth:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
     """A simulated study.
 
@@ -100,6 +100,9 @@ class Simulation:
     experts: ExpertLabels | None
     scores: Scores | None
     settings: SimulationSettings
+
+    def __repr__(self) -> str:
+        return str(self.votes).replace("VoteTable", "Simulation")
 
     def tables(self, decimals: int = 6) -> dict[str, pd.DataFrame]:
         """Return the tables to write to files, by name, with real numbers rounded.

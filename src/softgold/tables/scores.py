@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from softgold.errors import UsageError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scores:
     """Scores of M models on I items; a higher score means more likely positive.
 
@@ -29,6 +29,9 @@ class Scores:
     item_ids: pd.Index[str]
     models: tuple[str, ...]
     values: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Scores: {len(self.models):,} models on {len(self):,} items"
 
     def __len__(self) -> int:
         return len(self.item_ids)

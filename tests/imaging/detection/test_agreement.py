@@ -143,6 +143,7 @@ def drawn(draw, raters=2, most=6):
     return [draw(st.lists(st.tuples(st.integers(0, 2), box), max_size=most)) for _ in range(raters)]
 
 
+@pytest.mark.slow
 @given(st.lists(drawn(), min_size=1, max_size=3), st.sampled_from([0.1, 0.3, 0.5]))
 def test_the_linked_overlap_is_the_largest_there_is(images, threshold):
     table = table_of(images)
@@ -158,6 +159,7 @@ def test_the_linked_overlap_is_the_largest_there_is(images, threshold):
         assert linked.sum() == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(drawn(raters=3, most=4), min_size=1, max_size=3), st.sampled_from([0.2, 0.5]))
 def test_alpha_is_that_of_the_units(images, threshold):
     table = table_of(images)

@@ -10,12 +10,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from softgold.checks import (
     MOST_RESAMPLES,
@@ -312,10 +312,15 @@ def _block(
     # One large block keeps the small ones in the process, and saves most of the time in page faults.
     np.empty(1 << 24, dtype=np.uint8)
     # Matrix products are small here: threads inside of them would only get in each other's way.
-    with threadpool_limits(1, user_api="blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         # Always as many, also where fewer are wanted: the shape of a matrix product decides its rounding.
         pieces = [evaluate(plan.draw(rng, at_once)) for _ in range(0, count, at_once)]
     return np.concatenate(pieces)[:count]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looking through the loaded libraries takes some milliseconds: once, not per block
 
 
 def _blocks(work: Callable[[int, int], FloatArray], counts: Sequence[int], workers: int) -> Iterator[FloatArray]:

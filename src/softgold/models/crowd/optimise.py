@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -9,19 +10,21 @@ from typing import Any, cast
 import numpy as np
 import pyro
 import torch
-from pyro.infer import SVI, Trace_ELBO
-from pyro.optim import ClippedAdam, PyroOptim
-from pyro.optim.clipped_adam import ClippedAdam as Adam
+from pyro import poutine
+from pyro.infer import Trace_ELBO
 
 from softgold.errors import UsageError
 from softgold.models.base import OnProgress, Progress
 from softgold.models.crowd.svi_state import SviState
 
 WINDOW = 100
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Optimiser:
     """One optimisation in progress, inside a `pyro_scope`.
+
+    Adam (Kingma and Ba, 2015) is written out: torch's optimisers import its compiler, which takes as long as torch.
 
     Args:
         model: The Pyro program.
@@ -42,26 +45,37 @@ class Optimiser:
         decay: float = 1.0,
     ) -> None:
         _check_device(device)
-        self.guide, self.step_size, self.burn_in, self.device = guide, step_size, burn_in, device
-        self.decay = decay
-        self._adam: PyroOptim = ClippedAdam(cast(Any, self._adam_options))
-        self._svi = SVI(model, guide, self._adam, Trace_ELBO(max_plate_nesting=1))
+        self.model, self.guide, self.step_size, self.burn_in = model, guide, step_size, burn_in
+        self.device, self.decay = device, decay
+        self._elbo = Trace_ELBO(max_plate_nesting=1)
+        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         self._sums: dict[str, torch.Tensor] = {}
         self.trace: list[float] = []
 
-    def _adam_options(self, parameter: str) -> dict[str, float]:
-        size = self.step_size(parameter)
-        for _ in self.trace:  # as Adam does, step by step: a resumed run has the same bits
-            size *= self.decay
-        return {"lr": size, "lrd": self.decay, "clip_norm": float("inf")}
-
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""
-        self.trace.append(-float(self._svi.step(*arguments)))
+        with poutine.trace(param_only=True) as seen:
+            loss = self._elbo.loss_and_grads(self.model, self.guide, *arguments)
+        self.trace.append(-float(loss))
+        for name, site in seen.trace.nodes.items():
+            self._move(name, cast(Any, site["value"]).unconstrained())
         if len(self.trace) == self.burn_in + 1:
             self._sums = {}
         for name, value in self.parameters().items():
             self._sums[name] = self._sums[name] + value if name in self._sums else value
+
+    def _move(self, name: str, value: torch.Tensor) -> None:
+        """Take Adam's step for one parameter, and forget its gradient."""
+        slope, steps, size = value.grad, len(self.trace), self.step_size(name)
+        assert slope is not None
+        if name not in self._moments:
+            self._moments[name] = torch.zeros_like(slope), torch.zeros_like(slope)
+        mean, square = self._moments[name]
+        mean.mul_(BETA_1).add_(slope, alpha=1 - BETA_1)
+        square.mul_(BETA_2).addcmul_(slope, slope, value=1 - BETA_2)
+        rate = size * self.decay**steps * math.sqrt(1 - BETA_2**steps) / (1 - BETA_1**steps)
+        value.data.addcdiv_(mean, square.sqrt().add_(EPSILON), value=-rate)
+        value.grad = None
 
     @staticmethod
     def parameters() -> dict[str, torch.Tensor]:
@@ -91,11 +105,9 @@ class Optimiser:
         on_progress(Progress("svi", len(self.trace), cap, self.trace[-1], lambda: self._snapshot(state)))
 
     def _snapshot(self, state: SviState) -> SviState:
-        adam = self._adam.get_state()
         parameters = {}
         for name, value in pyro.get_param_store().named_parameters():
-            moments = adam[name]["state"][0]
-            parts = (value.detach(), moments["exp_avg"], moments["exp_avg_sq"], self._sums[name])
+            parts = (value.detach(), *self._moments[name], self._sums[name])
             parameters[name] = torch.stack([part.to(value) for part in parts]).cpu().numpy()
         random = _generator(self.device).get_state().numpy().copy()
         return replace(state, elbo=tuple(self.trace), random=random, parameters=parameters)
@@ -106,14 +118,10 @@ class Optimiser:
             return
         self.guide(*arguments)  # makes the parameters
         self.trace = list(state.elbo)
-        waiting = {}
         for name, value in pyro.get_param_store().named_parameters():
-            stored, gradient, square, self._sums[name] = torch.tensor(state.parameters[name]).to(value).unbind()
+            stored, mean, square, self._sums[name] = torch.tensor(state.parameters[name]).to(value).unbind()
             value.data.copy_(stored)
-            adam = cast(Any, Adam)([value], **self._adam_options(name)).state_dict()
-            moments = {"step": len(self.trace), "exp_avg": gradient.clone(), "exp_avg_sq": square.clone()}
-            waiting[name] = {**adam, "state": {0: moments}}
-        self._adam.set_state(waiting)
+            self._moments[name] = mean.clone(), square.clone()
         _generator(self.device).set_state(torch.from_numpy(state.random))
 
 

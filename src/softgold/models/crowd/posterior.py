@@ -27,7 +27,7 @@ MAY_BE_NAN = frozenset({"annotator_agreement"})
 SHARES = frozenset({"item_positive", "item_expected_vote", "certainty"})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrowdPosterior(Posterior):
     """Fitted posterior of a vote table with I items and A annotators, oriented so that the annotators are helpful.
 
