@@ -117,7 +117,7 @@ def test_pages_are_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").split()) <= 1200
 
 
-EVERYWHERE = sorted({*PAGES, *ROOT.glob("*.md"), *(ROOT / "data_samples").glob("*.md")})
+EVERYWHERE = sorted({*PAGES, *ROOT.glob("*.md"), *(ROOT / "data_samples").rglob("*.md")})
 
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=[path.relative_to(ROOT).as_posix() for path in EVERYWHERE])

@@ -23,40 +23,112 @@ __all__ = [
     "SoftgoldWarning",
     "StorageError",
     "UsageError",
-    "warn",
 ]
 
 
 class SoftgoldError(Exception):
-    """Root of every error in the input or in its use, not in softgold itself. Exit code 2."""
+    """Root of every error in the input or in its use, not in softgold itself. Exit code 2.
+
+    Example:
+        >>> issubclass(InputError, SoftgoldError), issubclass(OutputError, OSError)
+        (True, True)
+    """
 
 
 class InputError(SoftgoldError, ValueError):
-    """A table, file or array breaks its contract."""
+    """A table, file or array breaks its contract.
+
+    Example:
+        >>> import softgold
+        >>> try:
+        ...     softgold.metrics.soft_auroc([0.5, 2], [1, 2])
+        ... except softgold.errors.InputError as error:
+        ...     print(error)
+        p must lie in [0, 1], got 2.0 at position 1
+    """
 
 
 class UsageError(SoftgoldError, ValueError):
-    """An argument or an option has a value that it cannot have."""
+    """An argument or an option has a value that it cannot have.
+
+    Example:
+        >>> import softgold
+        >>> try:
+        ...     softgold.simulate(n_items=0)
+        ... except softgold.errors.UsageError as error:
+        ...     print(error)
+        n_items must be a whole number of at least 2, got 0
+    """
 
 
 class OutputError(SoftgoldError, OSError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written where it was asked for.
+
+    Example:
+        >>> import tempfile, softgold
+        >>> fit = softgold.fit(softgold.simulate(n_items=30, n_annotators=12, seed=0).votes, model="mean")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/run")
+        ...     try:
+        ...         fit.save(f"{folder}/run")
+        ...     except OutputError:
+        ...         print("there is a run already")
+        there is a run already
+    """
 
 
 class StorageError(SoftgoldError, ValueError):
-    """A stored run is damaged, foreign, or of an unknown version."""
+    """A stored run is damaged, foreign, or of an unknown version.
+
+    Example:
+        >>> import pathlib, tempfile, softgold
+        >>> fit = softgold.fit(softgold.simulate(n_items=30, n_annotators=12, seed=0).votes, model="mean")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = pathlib.Path(folder, "run")
+        ...     fit.save(run)
+        ...     _ = (run / "run.json").write_text("{")
+        ...     try:
+        ...         softgold.open_run(run).fit
+        ...     except StorageError:
+        ...         print("the run is damaged")
+        the run is damaged
+    """
 
 
 class SoftgoldWarning(UserWarning):
-    """Root of every warning of softgold."""
+    """Root of every warning of softgold.
+
+    Example:
+        >>> issubclass(DataWarning, SoftgoldWarning), issubclass(ConvergenceWarning, SoftgoldWarning)
+        (True, True)
+    """
 
 
 class DataWarning(SoftgoldWarning):
-    """The data is usable, but needs attention."""
+    """The data is usable, but needs attention.
+
+    Example:
+        >>> import warnings, pandas as pd, softgold
+        >>> frame = pd.DataFrame({"item": ["x", "x"], "annotator": ["ann", "ann"], "vote": [1, 1]})
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     votes = softgold.read_votes(frame)
+        >>> print(caught[0].message)
+        1 pair of item and annotator has the same vote more than once (first at row 2); one of each is kept
+    """
 
 
 class ConvergenceWarning(SoftgoldWarning):
-    """A fit stopped before it had settled."""
+    """A fit stopped before it had settled.
+
+    Example:
+        >>> import warnings, softgold
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     fit = softgold.fit(softgold.simulate(n_items=50, seed=0).votes, engine="coordinate", max_steps=2)
+        >>> print(caught[0].category.__name__, fit.diagnostics.converged)
+        ConvergenceWarning False
+    """
 
 
 def warn(message: str, category: type[SoftgoldWarning] = DataWarning) -> None:

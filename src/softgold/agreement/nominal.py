@@ -79,6 +79,11 @@ class AlphaInterval:
         n_bootstrap: Number of resamples.
         one_category: Resamples with a single category, where alpha is 1 by definition; if there are many, the upper
             end means little.
+
+    Example:
+        >>> from softgold.agreement import NominalLabels, alpha_interval
+        >>> alpha_interval(NominalLabels.from_matrix([[1, 0, 1, 1] * 9, [1, 0, 0, 1] * 9]), n_bootstrap=50).level
+        0.95
     """
 
     low: float
@@ -129,6 +134,12 @@ class Agreement:
         fleiss: Fleiss' kappa; None if units have different numbers of labels.
         kappas: Cohen's kappa of every pair of raters (`cohen_kappas`); empty above `MOST_PAIRS`.
         notes: Caveats, one sentence each.
+
+    Example:
+        >>> from softgold.agreement import NominalLabels, agreement
+        >>> result = agreement(NominalLabels.from_matrix([[1, 0, 1, 1], [1, 0, 0, 1]]), n_bootstrap=50)
+        >>> result.percent, result.n_raters, result.landis_koch
+        (0.75, 2, 'moderate')
     """
 
     n_units: int

@@ -49,7 +49,7 @@ def command(
         float | None, typer.Option(help="Precision or recall to reach, with the rule of that name.")
     ] = None,
     of: Annotated[
-        Literal["all", "sampled"], typer.Option(help="Mean soft label of all items of the bin, or of the labelled.")
+        Literal["all", "sampled"], typer.Option(help="Soft label of a bin: mean of all its items, or of the labelled.")
     ] = "all",
     tie: Annotated[
         Literal["negative", "positive"], typer.Option(help="Label when the experts are evenly split.")

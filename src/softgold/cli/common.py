@@ -68,7 +68,7 @@ GroupColumn = Annotated[
         "items, then in the other tables.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of the random numbers.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the result.")]
 OptionalOutput = Annotated[
     Path | None,

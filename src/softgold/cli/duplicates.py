@@ -59,10 +59,10 @@ def propose(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Propose the next round of pairs, beginning a plan if the state file does not exist.
+    """Propose the next round of pairs.
 
-    The pairs are written as a table: item, first, second, distance, round. Show them, collect votes on the items, and
-    give those to `softgold duplicates update`.
+    A plan begins if the state file does not exist. The pairs are written as a table: item, first, second, distance,
+    round. Show them, collect votes on the items, and give those to `softgold duplicates update`.
     """
     from softgold.imaging import duplicates
     from softgold.output import check_target
@@ -108,9 +108,10 @@ def update(
     ] = "error",
     quiet: Quiet = False,
 ) -> None:
-    """Take the votes on the last round, aggregated by a model, or soft labels from elsewhere.
+    """Take the votes on the last round.
 
-    Votes on earlier rounds may be in the table; only pairs of the last round are answered by them.
+    They are aggregated by a model; or give soft labels from elsewhere. Votes on earlier rounds may be in the table;
+    only pairs of the last round are answered by them.
     """
     from softgold.imaging import duplicates
 
@@ -136,7 +137,10 @@ def status(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the progress of a plan: rounds, pairs, components by size, and the bound of the assumptions."""
+    """Show the progress of a plan.
+
+    Prints rounds, pairs, components by size, and the bound of the assumptions.
+    """
     from softgold.imaging import duplicates
 
     if table is not None and output is None and as_json:
@@ -180,7 +184,10 @@ def audit(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw pairs that are near in other representations, or bound from votes on them what the plan missed."""
+    """Check what the plan missed.
+
+    Draws pairs that are near in other representations, or bounds from votes on them what the plan missed.
+    """
     from softgold.imaging import duplicates
     from softgold.output import check_target
 

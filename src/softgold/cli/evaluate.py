@@ -27,9 +27,7 @@ def command(
     scores: Annotated[
         Path, typer.Option("--scores", metavar="FILE", help="Scores: item and one column per model, or long.")
     ],
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="Run directory with soft_labels.csv in it.")
-    ] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="Run directory with soft_labels.csv in it.")] = None,
     soft_labels: Annotated[
         Path | None, typer.Option("--soft-labels", metavar="FILE", help="Soft labels of any origin, in place of RUN.")
     ] = None,
@@ -56,7 +54,9 @@ def command(
         ),
     ] = None,
     item_col: ItemColumn = None,
-    k: Annotated[list[int] | None, typer.Option("--k", help="Length of a list for P@k; may be repeated.")] = None,
+    k: Annotated[
+        list[int] | None, typer.Option("--k", metavar="N", help="Length of a list for P@k; may be repeated.")
+    ] = None,
     missing: Annotated[
         Literal["error", "drop"], typer.Option(help="What to do about items that a model has no score for.")
     ] = "error",

@@ -31,7 +31,7 @@ def command(
     votes: Votes,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="Run directory to write.")],
     model: Annotated[
-        str, typer.Option("--model", help="two-class, glad (the published model), majority or mean.")
+        str, typer.Option("--model", metavar="NAME", help="two-class, glad (the published model), majority or mean.")
     ] = "two-class",
     engine: Annotated[
         Literal["svi", "coordinate"] | None,
@@ -49,7 +49,7 @@ def command(
         Literal["default", "paper"] | None,
         typer.Option("--prior", help="glad: difficulty scale learned (default), or CleanPatrick's vague prior."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of svi; 0 if left out.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Seed of svi; 0 if left out.")] = None,
     max_steps: Annotated[
         int | None, typer.Option("--max-steps", metavar="N", help="Cap on steps (svi) or sweeps (coordinate).")
     ] = None,
@@ -65,7 +65,9 @@ def command(
         int | None,
         typer.Option("--batch-items", metavar="N", help="Items per step of svi, in place of its choice."),
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="Where svi computes: cpu or cuda.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="Where svi computes: cpu or cuda.")
+    ] = None,
     ability_mean: Annotated[
         float | None, typer.Option("--ability-mean", help="glad: prior mean of the abilities, in place of 0.")
     ] = None,
@@ -77,7 +79,7 @@ def command(
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Fit on a Dask cluster: tcp://host:port, or local; coordinate."),
+        typer.Option("--dask", metavar="ADDRESS", help="Fit on a Dask cluster: tcp://host:port, or local."),
     ] = None,
     memory: Annotated[
         str | None,

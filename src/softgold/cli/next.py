@@ -24,7 +24,9 @@ def command(
         str | None,
         typer.Option("--annotators", metavar="FILE", help="Who is free: annotator, and optionally capacity."),
     ] = None,
-    explore: Annotated[float, typer.Option(help="Share of the votes to learn about newcomers.")] = 0.1,
+    explore: Annotated[
+        float, typer.Option(help="Share of the votes that newcomers get, to learn how able they are.")
+    ] = 0.1,
     max_per_item: Annotated[int, typer.Option(help="Most votes on one item in this batch.")] = 3,
     show_forecast: Annotated[bool, typer.Option("--forecast", help="Say what further votes would change.")] = False,
     target_error: Annotated[

@@ -194,6 +194,14 @@ class Evaluation:
         tasks: One evaluation per task.
         average: The mean over tasks; None for a single one.
         notices: Notes for the reader.
+
+    Example:
+        >>> from softgold import evaluate, fit, simulate
+        >>> study = simulate(n_items=300, n_annotators=20, model_aurocs=(0.9, 0.7), model_ambiguity=(0, 0), seed=0)
+        >>> labels = fit(study.votes, engine="coordinate").posterior.soft_labels()
+        >>> result = evaluate(labels, study.scores, n_bootstrap=50, n_vote_bootstrap=0)
+        >>> result.models, result.only.wide()["soft_auroc"].round(2).tolist()
+        (('model_1', 'model_2'), [0.68, 0.59])
     """
 
     models: tuple[str, ...]

@@ -166,6 +166,14 @@ class Calibration:
         detectors: How far conclusions about detectors hold.
         soft_map: The map to p_calibrated.
         notices: Problems found, the most serious first.
+
+    Example:
+        >>> from softgold import calibrate, fit, simulate
+        >>> study = simulate(n_items=300, n_annotators=20, seed=0)
+        >>> labels = fit(study.votes, engine="coordinate").posterior.soft_labels()
+        >>> result = calibrate(labels, study.experts, n_bootstrap=50)
+        >>> result.rule.name, result.n_labelled, result.labels.to_frame().columns[:3].tolist()
+        ('map', 300, ['item', 'label', 'p'])
     """
 
     threshold: float

@@ -58,6 +58,14 @@ class ExpertSample:
         p: Their soft labels, shape (N,).
         bin: Their strata, shape (N,).
         bins: What the strata hold of the whole data set.
+
+    Example:
+        >>> from softgold import fit, sample_for_experts, simulate
+        >>> votes = simulate(n_items=300, n_annotators=20, seed=0).votes
+        >>> labels = fit(votes, engine="coordinate").posterior.soft_labels()
+        >>> sample = sample_for_experts(labels, budget=40)
+        >>> len(sample.item_ids), sample.sheet().columns.tolist(), round(float(sample.weight.sum()))
+        (40, ['item', 'answer'], 300)
     """
 
     item_ids: pd.Index[str]

@@ -22,7 +22,13 @@ PIXELS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class ImageMean:
-    """A metric over images: the value of each, the mean of those that are defined, and how many are not."""
+    """A metric over images: the value of each, the mean of those that are defined, and how many are not.
+
+    Example:
+        >>> found = over_images(dice, [[1, 1], [0, 0]], [[1, 0], [0, 0]])
+        >>> found.values.round(3).tolist(), round(found.mean, 3), found.n_undefined
+        ([0.667, 1.0], 0.833, 0)
+    """
 
     values: FloatArray
     mean: float

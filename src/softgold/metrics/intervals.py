@@ -16,7 +16,13 @@ FloatArray = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """Both ends of an interval."""
+    """Both ends of an interval.
+
+    Example:
+        >>> low, high = wilson_interval(8, 10)
+        >>> round(low, 3), round(high, 3)
+        (0.49, 0.943)
+    """
 
     low: float
     high: float

@@ -20,7 +20,13 @@ Ties = Literal["expected", "stable"]
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """Points of the soft ROC curve from (0, 0) to (1, 1), at descending thresholds; each of shape (G + 1,)."""
+    """Points of the soft ROC curve from (0, 0) to (1, 1), at descending thresholds; each of shape (G + 1,).
+
+    Example:
+        >>> from softgold.metrics import soft_roc_curve
+        >>> soft_roc_curve([1, 0, 1], [0.9, 0.8, 0.1]).tpr.tolist()
+        [0.0, 0.5, 0.5, 1.0]
+    """
 
     fpr: FloatArray
     tpr: FloatArray
@@ -32,6 +38,11 @@ class PrecisionRecallCurve:
     """Points of the soft precision-recall curve at descending thresholds, the artificial (recall 0, precision 1) first.
 
     Each of shape (G + 1,).
+
+    Example:
+        >>> from softgold.metrics import soft_precision_recall_curve
+        >>> soft_precision_recall_curve([1, 0.5, 0], [0.9, 0.8, 0.1]).precision.tolist()
+        [1.0, 1.0, 0.75, 0.5]
     """
 
     precision: FloatArray

@@ -34,6 +34,10 @@ class CalibrationCurve:
         predicted: Mean prediction in the bin.
         observed: Mean soft label in the bin.
         weight: Weight of the items in the bin (their number, if none was given).
+
+    Example:
+        >>> calibration_curve([0, 1, 1, 1], [0.1, 0.2, 0.6, 0.9], n_bins=2).observed.tolist()
+        [0.5, 1.0]
     """
 
     predicted: FloatArray

@@ -24,7 +24,12 @@ LabelNoise = Literal["include", "exclude"]
 
 @dataclass(frozen=True)
 class StratifiedBrier:
-    """Brier score of the positives and of the negatives; NaN for a class that is absent."""
+    """Brier score of the positives and of the negatives; NaN for a class that is absent.
+
+    Example:
+        >>> round(stratified_brier([1, 0, 0], [0.8, 0.3, 0.1]).negative, 3)
+        0.05
+    """
 
     positive: float
     negative: float
@@ -42,7 +47,13 @@ class StratifiedBrier:
 
 @dataclass(frozen=True)
 class F1Threshold:
-    """Operating point with the highest F1: call an item positive when its score is at least `threshold`."""
+    """Operating point with the highest F1: call an item positive when its score is at least `threshold`.
+
+    Example:
+        >>> best = best_f1_threshold([1, 0, 1, 0], [0.9, 0.6, 0.5, 0.1])
+        >>> best.threshold, round(best.f1, 3), round(best.precision, 3), best.recall
+        (0.5, 0.8, 0.667, 1.0)
+    """
 
     threshold: float
     f1: float

@@ -26,6 +26,10 @@ class RiskCoverageCurve:
         coverage: Share of the cases with at least this confidence, the last entry 1.
         risk: Mean risk of those cases.
         thresholds: The distinct confidences.
+
+    Example:
+        >>> risk_coverage_curve([0.1, 0.4, 0.2], [3, 1, 2]).thresholds.tolist()
+        [3.0, 2.0, 1.0]
     """
 
     coverage: FloatArray

@@ -24,6 +24,11 @@ class RankingStability:
         mean_vs_reference: Mean Spearman correlation with the reference ranking; NaN without one.
         n_used: Replicates that rank the models.
         n_dropped: Replicates left out, because a value was undefined or all models were equal.
+
+    Example:
+        >>> found = ranking_stability([[0.9, 0.8, 0.7], [0.9, 0.7, 0.8]])
+        >>> round(found.mean_pairwise, 3), found.n_used
+        (0.5, 2)
     """
 
     mean_pairwise: float

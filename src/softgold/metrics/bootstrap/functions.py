@@ -109,6 +109,11 @@ class AnnotationBootstrap:
     Attributes:
         soft: Against the share of positive votes.
         hard: Against the majority of the same votes.
+
+    Example:
+        >>> result = annotation_bootstrap([2, 1, 3], [3, 3, 3], [[0.9, 0.2], [0.2, 0.8], [0.7, 0.3]], n_bootstrap=50)
+        >>> sorted(result.soft) == sorted(result.hard), result.soft["soft_auroc"].mean.shape
+        (True, (2,))
     """
 
     soft: Mapping[str, BootstrapResult]

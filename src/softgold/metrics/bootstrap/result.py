@@ -25,6 +25,13 @@ class PairedComparison:
         low, high: Percentile interval of the difference.
         p_better, p_tie: Share of the resamples in which the first is above the second, and in which they are equal.
         defined: Share of the resamples in which both are defined; the others are left out.
+
+    Example:
+        >>> from softgold.metrics import bootstrap
+        >>> p, scores = [0.9, 0.2, 0.7, 0.1], [[0.9, 0.1], [0.3, 0.8], [0.6, 0.4], [0.2, 0.9]]
+        >>> found = bootstrap("soft_auroc", p, scores, n_bootstrap=100).compare(0, 1)
+        >>> round(found.difference, 3), found.p_better > 0.9
+        (0.727, True)
     """
 
     difference: float
