@@ -57,7 +57,7 @@ class Ascent:
         """Sweep to the end, turning components that come out the wrong way round."""
         prior = self.problem.prior
         for turn in range(1, MOST_TURNS + 1):
-            state = coordinate.run(state, self.problem, max_sweeps=self.cap, on_sweep=self._on_sweep)
+            state = coordinate.run(state, self.problem, max_sweeps=self.cap, on_sweep=self.on_sweep)
             images = self.weigh(state)
             if images.upright.all() or state.sweep >= self.cap:
                 break
@@ -67,10 +67,11 @@ class Ascent:
             skills = state.skills.reversed(turned)
             # What turns back every time has settled all the same, and stays the likelier way round.
             change = np.inf if turn < MOST_TURNS else state.change
-            state = replace(state, skills=skills, population=population, change=change, history=History())
+            state = replace(state, skills=skills, population=population, change=change, history=History(), ended=0)
         return state
 
-    def _on_sweep(self, state: CoordinateState) -> None:
+    def on_sweep(self, state: CoordinateState) -> None:
+        """Report a sweep."""
         bound = state.elbo[-1] if state.elbo else np.nan
         self.report(Progress("coordinate", state.sweep, self.cap, bound, lambda: state))
 

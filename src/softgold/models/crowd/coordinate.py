@@ -16,7 +16,7 @@ import numpy as np
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
-from softgold.models.crowd.drivers import Driver, Tables
+from softgold.models.crowd.drivers import Driver, Swept, Tables
 from softgold.models.crowd.packing import Packed
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
@@ -58,6 +58,7 @@ class CoordinateState(Packed):
         rejections: Jumps taken back so far.
         plain: Plain sweeps to do before the next jump: one more after every jump that was taken back.
         history: The last sweeps, for acceleration.
+        ended: Whether Newton steps have found the end: then `change` is how far p is estimated to be from it.
     """
 
     sweep: int
@@ -69,18 +70,19 @@ class CoordinateState(Packed):
     rejections: int = 0
     plain: int = 0
     history: History = field(default_factory=History)
+    ended: int = 0
 
     @classmethod
-    def start(cls, skills: Skills, population: Population) -> CoordinateState:
-        """Return the state before the first sweep."""
-        return cls(0, skills, population, Basis(0, skills, population))
+    def start(cls, skills: Skills, population: Population, sweep: int = 0) -> CoordinateState:
+        """Return the state before the first sweep, or before plain ones that go on after others."""
+        return cls(sweep, skills, population, Basis(0, skills, population))
 
     @property
     def settled(self) -> bool:
         """Whether the last sweep left the soft labels and the bound where they were."""
         if self.change >= P_TOLERANCE or len(self.elbo) < 2:
             return False
-        return abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
+        return bool(self.ended) or abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
 
 
 def start_state(n_annotators: int, prior: CrowdPrior) -> CoordinateState:
@@ -132,6 +134,12 @@ def recall(state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor) -
     return basis.sweep
 
 
+def bound_of(problem: Problem, skills: Skills, population: Population, swept: Swept) -> float:
+    """Return the evidence lower bound at the start of a sweep."""
+    divergence = float(problem.driver.annotator_weight @ annotator_bound(skills, population))
+    return swept.totals.bound + divergence + problem.prior.log_density(population)
+
+
 def sweep(
     state: CoordinateState,
     problem: Problem,
@@ -150,8 +158,7 @@ def sweep(
     swept = problem.driver.sweep(tables, pool, number=number, since=since)
     guarded = not accelerate or prior.guarded or len(state.history) == 0
     found = update_skills(skills, tables.response, swept.sums, tables.states, population, pool, guarded=guarded)
-    divergence = float(weight @ annotator_bound(skills, population))
-    bound = swept.totals.bound + divergence + prior.log_density(population)
+    bound = bound_of(problem, skills, population, swept)
     after = replace(
         state,
         sweep=number,
@@ -174,6 +181,14 @@ def _accelerated(before: CoordinateState, after: CoordinateState, problem: Probl
         plain = _at_vector(before, before.history.last_target, prior)
         rejections = before.rejections + 1
         return replace(plain, sweep=after.sweep, rejections=rejections, plain=rejections, history=History())
+    return replace(_at_vector(after, history.jump(weight), prior), history=history)
+
+
+def extended(before: CoordinateState, after: CoordinateState, problem: Problem) -> CoordinateState:
+    """Return `after` moved to where the last sweeps point, without taking back any jump."""
+    prior = problem.prior
+    history = before.history.then(_vector(before, prior), _vector(after, prior))
+    weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
     return replace(_at_vector(after, history.jump(weight), prior), history=history)
 
 

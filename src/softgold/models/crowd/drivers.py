@@ -16,7 +16,7 @@ import numpy as np
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Skills, VoteSums
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.items import ChunkResult, item_step
+from softgold.models.crowd.items import ChunkResult, Watch, item_step
 from softgold.models.crowd.population import ItemTotals
 from softgold.models.crowd.priors import Prevalence
 from softgold.models.crowd.states import States
@@ -78,9 +78,9 @@ class Driver(Protocol):
         ...
 
 
-def step(chunk: VoteChunk, tables: Tables) -> ChunkResult:
+def step(chunk: VoteChunk, tables: Tables, watch: Watch | None = None) -> ChunkResult:
     """Update the items of a chunk: a pure function, the same for every driver."""
-    return item_step(chunk, tables.skills, tables.response, tables.states, tables.prevalence)
+    return item_step(chunk, tables.skills, tables.response, tables.states, tables.prevalence, watch)
 
 
 class ChunkDriver:
@@ -103,15 +103,23 @@ class ChunkDriver:
         self.chunks, self.n_items, self.annotator_weight, self.load = chunks, n_items, annotator_weight, load
         self._positive: dict[int, FloatArray] = {}
 
-    def sweep(self, tables: Tables, pool: ThreadPoolExecutor, *, number: int, since: int | None) -> Swept:
-        """Sweep over the chunks; see `Driver`."""
+    def sweep(
+        self,
+        tables: Tables,
+        pool: ThreadPoolExecutor,
+        *,
+        number: int,
+        since: int | None,
+        watch: Watch | None = None,
+    ) -> Swept:
+        """Sweep over the chunks; see `Driver`. `watch` is called on the threads of the pool."""
         before = None if since is None else self._positive[since]
         self._positive = {} if before is None or since is None else {since: before}
         count, positive = len(self.annotator_weight), np.empty(self.n_items)
 
         def work(source: Any) -> tuple[VoteChunk, ChunkResult]:
             chunk = self.load(source)
-            return chunk, step(chunk, tables)
+            return chunk, step(chunk, tables, watch)
 
         def results() -> Iterator[tuple[VoteChunk, ChunkResult]]:
             for _, (chunk, result) in in_order(work, self.chunks, pool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from softgold.models.crowd.chunks import VoteChunk
 from softgold.models.crowd.population import ItemTotals
 from softgold.models.crowd.priors import Prevalence
 from softgold.models.crowd.states import States
+
+Watch = Callable[[VoteChunk, FloatArray], None]  # is shown q(state) of the items of every chunk, shape (n, K)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +52,17 @@ def item_masses(chunk: VoteChunk, skills: Skills, response: Response, states: St
 
 
 def item_step(
-    chunk: VoteChunk, skills: Skills, response: Response, states: States, prevalence: Prevalence | float | None
+    chunk: VoteChunk,
+    skills: Skills,
+    response: Response,
+    states: States,
+    prevalence: Prevalence | float | None,
+    watch: Watch | None = None,
 ) -> ChunkResult:
     """Update the items of a chunk: a pure function of the chunk and the annotators' tables."""
     mass, evidence = item_masses(chunk, skills, response, states)
+    if watch is not None:
+        watch(chunk, mass)
     weight, positive = chunk.item_weight, mass @ states.positive
     rates = item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else np.zeros(len(weight))
     of_items = np.column_stack(
@@ -76,3 +86,14 @@ def item_rates(chunk: VoteChunk, ability: FloatArray, prevalence: Prevalence) ->
     rate = np.full(len(total), 0.5)
     np.divide(agreed, total, out=rate, where=total > 0)
     return 0.5 + 0.5 * np.sign(np.round(rate - 0.5, 12)) if prevalence == "majority" else rate
+
+
+def rate_slopes(chunk: VoteChunk, ability: FloatArray) -> FloatArray:
+    """Return how the sum of a chunk's "able" rates follows the ability behind each of its columns, shape (C,)."""
+    mean = ability[chunk.annotators]
+    yes = (np.arange(len(mean)) >= chunk.n_no) ^ (mean < 0)
+    total, rate = chunk.by_item @ mean**2, item_rates(chunk, ability, "able")
+    inverse = np.zeros(len(total))
+    np.divide(1.0, total, out=inverse, where=total > 0)
+    slopes: FloatArray = 2 * mean * (yes * (chunk.by_column @ inverse) - chunk.by_column @ (rate * inverse))
+    return slopes

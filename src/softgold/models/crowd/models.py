@@ -22,7 +22,7 @@ from softgold.models.base import (
     OnProgress,
     Posterior,
 )
-from softgold.models.crowd import coordinate
+from softgold.models.crowd import coordinate, newton
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
 from softgold.models.crowd.chunks import vote_chunks
@@ -124,6 +124,8 @@ class _CrowdFit:
         ascent = Ascent(
             problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, VoteGraph.of(self.votes)
         )
+        if begin is not None and begin.sweep == 0:  # a warm start
+            begin = newton.approach(begin, problem, driver, max_sweeps=ascent.cap, on_sweep=ascent.on_sweep)
         state = ascent.run(begin or coordinate.start_state(kinds.votes.n_annotators, self.prior))
         doubt = prevalence_doubt(problem, state.skills, state.population)
         return state, state.skills.take(kinds.annotator), doubt.take(kinds.annotator)
