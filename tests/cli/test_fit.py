@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.tables import NEEDS_A_RULE, REAL_TABLES
 from softgold.models.base import fit
 from softgold.readers import read_votes
 from softgold.runs import open_run, votes_digest
@@ -455,22 +456,10 @@ def test_a_damaged_checkpoint_is_said(cli: Callable[..., Any], votes: Path, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bluebird",
-        "chexpert_test",
-        "product_matching",
-        "relex_cause",
-        "snow_rte",
-        "sp_amt",
-        "trec_binary",
-        "zencrowd_us",
-    ],
-)
+@pytest.mark.parametrize("name", REAL_TABLES)
 def test_real_tables(cli: Callable[..., Any], real_data: Path, tmp_path: Path, name: str) -> None:
     path = real_data / name / "votes.csv"
-    repeats = ["--duplicates", "all"] if name in {"relex_cause", "zencrowd_us"} else []
+    repeats = ["--duplicates", "all"] if name in NEEDS_A_RULE else []
     answer = cli("fit", path, "-o", tmp_path / "run", "--engine", "coordinate", "--json", *repeats)
     assert answer.code == 0
     said = json.loads(answer.out)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fixtures.tables import NEEDS_A_RULE, REAL_TABLES
 from softgold.errors import UsageError
 from softgold.models.baselines import Majority, Mean, RatingMean
 from softgold.readers import read_ratings, read_votes
@@ -127,20 +128,7 @@ def test_the_table_of_a_baseline(votes: VoteTable) -> None:
     assert frame["entropy"].tolist() == pytest.approx([np.log(2), 0, 0])
 
 
-NEEDS_A_RULE = {"relex_cause", "zencrowd_us"}
-TABLES = (
-    "bluebird",
-    "chexpert_test",
-    "product_matching",
-    "relex_cause",
-    "snow_rte",
-    "sp_amt",
-    "trec_binary",
-    "zencrowd_us",
-)
-
-
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", REAL_TABLES)
 def test_real_tables(real_data: Path, name: str) -> None:
     path = real_data / name / "votes.csv"
     rule = "all" if name in NEEDS_A_RULE else "error"

@@ -8,14 +8,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from scipy.stats import multivariate_normal
 
+from fixtures.tables import small_tables
 from softgold.errors import ConvergenceWarning
 from softgold.models.base import fit
 from softgold.models.crowd import coordinate
@@ -81,21 +81,6 @@ def plain_sweeps(votes: VoteTable, prior: CrowdPrior, count: int, *, learn: bool
         for _ in range(count):
             state = sweep(state, problem, pool, accelerate=False, learn=learn)
     return state
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> VoteTable:
-    """Any small table: up to 8 items and 6 annotators, each pair voted on or not."""
-    n_items, n_annotators = draw(st.integers(1, 8)), draw(st.integers(1, 6))
-    size = n_items * n_annotators
-    cells = draw(st.lists(st.sampled_from([None, 0, 1]), min_size=size, max_size=size))
-    rows = [
-        (f"i{cell // n_annotators}", f"a{cell % n_annotators}", vote)
-        for cell, vote in enumerate(cells)
-        if vote is not None
-    ]
-    assume(rows)
-    return read_votes(pd.DataFrame(rows, columns=["item", "annotator", "vote"]))
 
 
 any_table = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -192,7 +177,7 @@ def test_rates_that_the_prevalence_aims_at() -> None:
 
 @pytest.mark.slow
 @any_table
-@given(tables(), st.sampled_from(sorted(PRIORS)))
+@given(small_tables().map(read_votes), st.sampled_from(sorted(PRIORS)))
 def test_the_bound_never_falls(votes: VoteTable, name: str) -> None:
     bound = np.array(plain_sweeps(votes, PRIORS[name], 25, learn=False).elbo)
     assert len(bound) == 24
@@ -202,7 +187,7 @@ def test_the_bound_never_falls(votes: VoteTable, name: str) -> None:
 
 @pytest.mark.slow
 @any_table
-@given(tables(), st.sampled_from(["glad", "glad, as published"]))
+@given(small_tables().map(read_votes), st.sampled_from(["glad", "glad, as published"]))
 def test_the_bound_never_falls_where_it_decides_the_scale(votes: VoteTable, name: str) -> None:
     bound = np.array(plain_sweeps(votes, PRIORS[name], 25, learn=True).elbo)
     assert np.diff(bound).min() > -1e-10 * max(1.0, abs(bound[-1]))
@@ -387,7 +372,7 @@ def test_votes_taken_together_give_the_same_fit(kind: str, name: str) -> None:
 
 @pytest.mark.slow
 @any_table
-@given(tables())
+@given(small_tables().map(read_votes))
 def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> None:
     """Whatever is taken together, the labels are those of the whole table in the same canonical order.
 
@@ -404,7 +389,11 @@ def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> Non
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 @any_table
-@given(tables(), st.randoms(use_true_random=False), st.sampled_from([{}, {"model": "glad", "prior": "paper"}]))
+@given(
+    small_tables().map(read_votes),
+    st.randoms(use_true_random=False),
+    st.sampled_from([{}, {"model": "glad", "prior": "paper"}]),
+)
 def test_the_order_of_the_rows_of_any_table_does_not_matter(votes: VoteTable, random: Any, options: Any) -> None:
     rows = list(range(votes.n_votes))
     random.shuffle(rows)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fixtures.tables import small_tables
 from softgold.errors import DataWarning, InputError
 from softgold.models.base import Fit, fit
 from softgold.readers import read_votes
@@ -244,21 +245,6 @@ def test_the_readers_notes_are_kept_and_not_repeated() -> None:
     assert found.diagnostics.notices[0].kind == "reader"
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> pd.DataFrame:
-    """Any small table: up to 8 items and 6 annotators, each pair voted on or not."""
-    n_items, n_annotators = draw(st.integers(1, 8)), draw(st.integers(1, 6))
-    size = n_items * n_annotators
-    cells = draw(st.lists(st.sampled_from([None, 0, 1]), min_size=size, max_size=size))
-    rows = [
-        (f"i{cell // n_annotators}", f"a{cell % n_annotators}", vote)
-        for cell, vote in enumerate(cells)
-        if vote is not None
-    ]
-    assume(rows)
-    return pd.DataFrame(rows, columns=["item", "annotator", "vote"])
-
-
 any_table = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 quiet = pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 
@@ -266,7 +252,7 @@ quiet = pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning")
 @pytest.mark.slow
 @quiet
 @any_table
-@given(tables(), st.sampled_from(["two-class", "glad"]))
+@given(small_tables(), st.sampled_from(["two-class", "glad"]))
 def test_any_table_has_a_result(frame: pd.DataFrame, model: str) -> None:
     votes = read_votes(frame)
     check_whole(fit(votes, model=model, engine="coordinate"), votes)
@@ -275,7 +261,7 @@ def test_any_table_has_a_result(frame: pd.DataFrame, model: str) -> None:
 @pytest.mark.slow
 @quiet
 @any_table
-@given(tables(), st.sampled_from(["two-class", "glad"]), st.integers(0, 2**32 - 1))
+@given(small_tables(), st.sampled_from(["two-class", "glad"]), st.integers(0, 2**32 - 1))
 def test_neither_order_nor_swapping_matter_on_any_table(frame: pd.DataFrame, model: str, seed: int) -> None:
     def soft_labels(rows: pd.DataFrame) -> pd.Series[float]:
         labels = fit(rows, model=model, engine="coordinate").posterior.soft_labels()
