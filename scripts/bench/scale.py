@@ -38,7 +38,7 @@ import pyarrow.parquet as arrow_parquet
 ANNOTATORS, VOTES_PER_ITEM, PART = 20_000, 8, 1_000_000
 LARGEST = {"memory": 10**7, "dask": 10**7, "crowd-kit": 10**7}
 MEMORY, ITERATIONS = "2GB", 10
-SUMS = 2  # tables of sums that a worker gives on, where its share ends with a whole sum of groups
+SUMS = 12  # tables of sums that a worker gives on, its share beginning and ending amid the tree of sums
 COLUMNS = ("votes", "driver", "whole (s)", "to the first sweep (s)", "per sweep (s)", "sweeps", "peak memory (GB)", "p")
 
 
@@ -129,13 +129,12 @@ def on_disk(path: Path, run: Path) -> dict[str, Any]:
 
 
 def on_dask(path: Path, run: Path) -> dict[str, Any]:
-    """Fit votes on two local Dask workers."""
-    from distributed import Client, LocalCluster
-
+    """Fit votes on local Dask workers, one per processor."""
     import softgold.dask as sgd
+    from softgold.scale.cluster import connect
 
     clock = Clock()
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+    with connect("local") as client:
         found = sgd.fit(str(path), client=client, on_progress=clock).to_local()
         found.save(run)
         return clock.figures() | {"p": digest([found.posterior.soft_labels().p])}
@@ -247,10 +246,9 @@ def estimate(found: Rows, states: int = 63) -> list[str]:
     compute, move = target / (speed * workers * 16), rounds * (down + SUMS * up) / wire
     return [
         f"Votes per second and core in a sweep: {speed:,.0f} ({votes:,} votes, {driver}).",
-        f"A worker gets {down / 1e6:.1f} MB per sweep and gives on {SUMS} tables of {up / 1e6:.1f} MB, whatever the",
-        f"number of votes. {target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per",
-        f"sweep, {move:.2f} s on a network of 8 Gbit/s in {rounds} rounds, {target * 8 / workers / 1e9:.2f} GB",
-        "of chunks per worker.",
+        f"Per sweep, a worker gets {down / 1e6:.1f} MB and gives on some {SUMS} tables of {up / 1e6:.1f} MB.",
+        f"{target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per sweep, {move:.2f} s on a network",
+        f"of 8 Gbit/s ({rounds} rounds), {target * 8 / workers / 1e9:.2f} GB of chunks per worker.",
     ]
 
 

@@ -32,7 +32,7 @@ from softgold.scale.kinds import (
 from softgold.tables.hashing import mixed
 
 ALL_COLOURS = float(2**64)
-EVEN = 16  # sums of groups per thread from which on shares end with one: they differ by at most a sixteenth
+EVEN = 16  # least number of sums that a share is made of: shares differ by at most a sixteenth
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +181,14 @@ def _shares(
 
 
 def share_ends(n_groups: int, n_threads: int) -> list[int]:
-    """Return where the shares of the threads begin, and the number of groups; many groups are not cut out of a sum.
+    """Return where the shares of the threads begin, and the number of groups; large shares end with a whole sum.
 
     >>> share_ends(20, 3), share_ends(1000, 3)
-    ([0, 7, 13, 20], [0, 332, 668, 1000])
+    ([0, 7, 13, 20], [0, 336, 672, 1000])
     """
-    unit = FAN if n_groups >= EVEN * FAN * n_threads else 1
+    unit = 1
+    while EVEN * unit * FAN * n_threads <= n_groups:
+        unit *= FAN
     cuts = np.rint(np.arange(1, n_threads) * n_groups / n_threads / unit).astype(int) * unit
     return [0, *cuts.tolist(), n_groups]
 
