@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from softgold.cli import end_at_once
+from softgold.cli.startup import end_at_once
 
 # Long enough for the code to leave the callback in which Ctrl-C got lost.
 PAUSE = 0.01
