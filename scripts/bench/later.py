@@ -1,4 +1,4 @@
-"""Peak memory and time of the commands that come after a fit of votes on disk, each in its own process.
+"""Peak memory of the commands that come after a fit of votes on disk, each in its own process.
 
     python scripts/bench/later.py --votes 1e7 --markdown docs/scale.md
     python scripts/bench/later.py --votes 1e7 --repeat 10
@@ -29,7 +29,7 @@ import pyarrow.parquet as arrow_parquet
 from scale import MEMORY, PART, simulate, tree_bytes
 
 LABELLED, BUDGET = 100, 10_000
-COLUMNS = ("command", "seconds", "peak memory (GB)")
+COLUMNS = ("command", "peak memory (GB)")
 
 
 def softgold(*arguments: object) -> list[str]:
@@ -123,8 +123,8 @@ def bench(run: Path, folder: Path, only: list[str], resamples: int) -> str:
         if only and not any(name.startswith(start) for start in only):
             continue
         seconds, peak = measure(command)
-        lines.append(f"| {name} | {seconds:.1f} | {peak:.2f} |")
-        print(lines[-1], file=sys.stderr)
+        lines.append(f"| {name} | {peak:.2f} |")
+        print(f"{lines[-1]} {seconds:.1f} s", file=sys.stderr)
     return "\n".join(lines)
 
 
