@@ -1,12 +1,12 @@
-"""Peak memory and time of the commands that come after a fit of votes on disk, each in its own process.
+"""Peak memory of the commands that come after a fit of votes on disk, each in its own process.
 
     python scripts/bench/later.py --votes 1e7 --markdown docs/scale.md
-    python scripts/bench/later.py --votes 1e8 --sweeps 2
+    python scripts/bench/later.py --votes 1e7 --repeat 10
 
-Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine; `--sweeps` stops the fit early,
-which changes the labels and not the memory of what comes after. 100 items have an expert's answer, and two models score
-every item. Peak memory is that of the process and its children together, looked at ten times per second. `--run FOLDER`
-keeps the run there, or takes the one that is there. `--markdown FILE` puts the table between the marks
+Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine. `--repeat N` makes a run of N times
+as many items of it: the same items under other names, without another fit. 100 items have an expert's answer, and two
+models score every item. Peak memory is that of the process and its children together, looked at ten times per second.
+`--run FOLDER` keeps the fit there, or takes the one that is there. `--markdown FILE` puts the table between the marks
 `<!-- later -->` and `<!-- /later -->` of a page.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,12 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as arrow_parquet
 
 from scale import MEMORY, PART, simulate, tree_bytes
 
 LABELLED, BUDGET = 100, 10_000
-COLUMNS = ("command", "seconds", "peak memory (GB)")
+COLUMNS = ("command", "peak memory (GB)")
 
 
 def softgold(*arguments: object) -> list[str]:
@@ -48,13 +50,31 @@ def measure(command: list[str]) -> tuple[float, float]:
     return time.perf_counter() - began, peak / 1e9
 
 
-def make_run(run: Path, folder: Path, votes: int, sweeps: int | None) -> None:
+def make_run(run: Path, folder: Path, votes: int) -> None:
     """Simulate votes and fit them on disk."""
     path = folder / "votes.parquet"
     simulate(path, votes, shuffled=False)
-    steps = [] if sweeps is None else ["--max-steps", sweeps]
-    measure(softgold("fit", path, "-o", run, "--engine", "coordinate", "--memory", MEMORY, "--quiet", *steps))
+    measure(softgold("fit", path, "-o", run, "--engine", "coordinate", "--memory", MEMORY, "--quiet"))
     path.unlink()
+
+
+def repeat_run(run: Path, target: Path, times: int) -> None:
+    """Write a run with the items of another, each several times."""
+    target.mkdir()
+    for name in ("annotators.csv", "posterior.npz"):
+        shutil.copy(run / name, target / name)
+    record = json.loads((run / "run.json").read_text())
+    record["input"] |= {name: record["input"][name] * times for name in ("items", "votes")}
+    (target / "run.json").write_text(json.dumps(record))
+    for name in ("soft_labels.parquet", "votes.parquet"):
+        source = arrow_parquet.ParquetFile(run / name)
+        with arrow_parquet.ParquetWriter(target / name, source.schema_arrow) as writer:
+            for number in range(times):
+                for group in range(source.num_row_groups):
+                    rows = source.read_row_group(group)
+                    ids = pc.binary_join_element_wise(rows["item"].cast(pa.string()), f"{number}", "-")
+                    column = source.schema_arrow.field("item")
+                    writer.write_table(rows.set_column(0, column, ids.cast(column.type)))
 
 
 def make_inputs(run: Path, folder: Path) -> tuple[Path, Path]:
@@ -103,8 +123,8 @@ def bench(run: Path, folder: Path, only: list[str], resamples: int) -> str:
         if only and not any(name.startswith(start) for start in only):
             continue
         seconds, peak = measure(command)
-        lines.append(f"| {name} | {seconds:.1f} | {peak:.2f} |")
-        print(lines[-1], file=sys.stderr)
+        lines.append(f"| {name} | {peak:.2f} |")
+        print(f"{lines[-1]} {seconds:.1f} s", file=sys.stderr)
     return "\n".join(lines)
 
 
@@ -120,7 +140,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--votes", type=float, default=1e7)
-    parser.add_argument("--sweeps", type=int, help="stop the fit after so many")
+    parser.add_argument("--repeat", type=int, default=1, help="repeat the items so many times")
     parser.add_argument("--resamples", type=int, default=20)
     parser.add_argument("--only", nargs="+", default=[], metavar="COMMAND")
     parser.add_argument("--run", type=Path, help="the run; a temporary one if left out")
@@ -130,7 +150,10 @@ def main() -> None:
         folder = Path(place)
         run = given.run or folder / "run"
         if not run.exists():
-            make_run(run, folder, int(given.votes), given.sweeps)
+            make_run(run, folder, int(given.votes))
+        if given.repeat > 1:
+            repeat_run(run, folder / "repeated", given.repeat)
+            run = folder / "repeated"
         text = bench(run, folder, given.only, given.resamples)
     print(text)
     if given.markdown is not None:

@@ -114,9 +114,9 @@ def command(
         return
     folder = _check_paths(run, soft_labels, output, force)
     folders = [run, scores.parent]
-    if run is not None and not is_study(run):
-        check_memory(run, "evaluate", models=1)
     models = read_scores(scores, item=item_col, missing="keep", ignore=() if group_col is None else (group_col,))
+    if run is not None and not is_study(run):
+        check_memory(run, "evaluate", models=len(models.models))
     with nullcontext() if run is None else reading(run):
         table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
         began = stamps(folder, (RUN_MARKER, *RESULTS["evaluation"].made_from))

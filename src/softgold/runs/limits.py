@@ -9,7 +9,7 @@ from softgold.errors import InputError
 from softgold.runs.records import RECORD, read_record
 
 # Bytes per item at the peak, above a few hundred MB (scripts/bench/later.py).
-BYTES_PER_ITEM = {"calibrate": 150, "sample-experts": 120, "evaluate": 120, "next": 220, "report": 240}
+BYTES_PER_ITEM = {"calibrate": 190, "sample-experts": 180, "evaluate": 120, "next": 240, "report": 300}
 BYTES_PER_SCORE = 80
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-PART_VOTES = 2**20
+PART_VOTES = 2**18
 
 
 @dataclass(frozen=True)
