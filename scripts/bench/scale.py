@@ -247,8 +247,9 @@ def estimate(found: Rows, states: int = 63) -> list[str]:
     return [
         f"Votes per second and core in a sweep: {speed:,.0f} ({votes:,} votes, {driver}).",
         f"Per sweep, a worker gets {down / 1e6:.1f} MB and gives on some {SUMS} tables of {up / 1e6:.1f} MB.",
-        f"{target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per sweep, {move:.2f} s on a network",
-        f"of 8 Gbit/s ({rounds} rounds), {target * 8 / workers / 1e9:.2f} GB of chunks per worker.",
+        f"{target:.0e} votes on {workers} workers of 16 cores: about {compute:.0f} s of work per sweep,",
+        f"{move:.2f} s on a network of 8 Gbit/s ({rounds} rounds),",
+        f"{target * 8 / workers / 1e9:.2f} GB of chunks per worker.",
     ]
 
 
