@@ -197,7 +197,7 @@ class LinearSweep:
         return float(pull) / STEP, (population.log_odds - self.population.log_odds) / STEP
 
     def _through_items(self, shift: FloatArray, pull: float, odds: float) -> tuple[FloatArray, FloatArray]:
-        """Return the moves of the items' functions, summed over each annotator's no and yes votes, (2, A, R), and all."""
+        """Return the moves of the items' functions: over each annotator's no and yes votes, (2, A, R), and over all."""
         told = (self._by_skill * shift[None, :, :, None]).sum(axis=2) + pull * self._by_pull
         seen, total = np.zeros_like(told), np.zeros(told.shape[2])
         for part in self.shown:
