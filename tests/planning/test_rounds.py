@@ -172,6 +172,63 @@ def test_a_fit_that_starts_at_its_own_result_stops_at_once(fitted: Fit) -> None:
     assert again.posterior.soft_labels().p == pytest.approx(fitted.posterior.soft_labels().p, abs=1e-3)
 
 
+def late_votes(votes: VoteTable, way: str, seed: int) -> tuple[VoteTable, VoteTable]:
+    """Keep back 5 % of the votes: any of them, or votes on a fifth of the items."""
+    rng, frame = np.random.default_rng(seed), votes.to_frame()
+    open_items = rng.random(votes.n_items) < (1.0 if way == "anywhere" else 0.2)
+    rows = rng.permutation(np.flatnonzero(open_items[votes.item_codes]))[: round(0.05 * votes.n_votes)]
+    late = np.isin(np.arange(votes.n_votes), rows)
+    return softgold.read_votes(frame[~late]), softgold.read_votes(frame[late])
+
+
+STUDIES = {
+    "plain": {"n_items": 1000, "n_annotators": 60, "votes_per_item": 5},
+    "weak": {"n_items": 800, "n_annotators": 80, "votes_per_item": 4, "ability_mean": 0.6, "random_share": 0.2},
+    "rare": {"n_items": 1500, "n_annotators": 50, "votes_per_item": 6, "prevalence": 0.1},
+    "few votes each": {"n_items": 1200, "n_annotators": 500, "votes_per_item": 3},
+}
+
+
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # single annotators
+@pytest.mark.parametrize("way", ["anywhere", "on a fifth of the items"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_five_percent_new_votes_need_a_third_of_the_sweeps_and_give_the_same_labels(study: str, way: str) -> None:
+    votes = softgold.simulate(seed=21, **STUDIES[study]).votes  # type: ignore[arg-type]
+    first, late = late_votes(votes, way, 3)
+    whole = merge_votes(first, late)
+    start = softgold.fit(first, engine="coordinate").posterior
+    cold = softgold.fit(whole, engine="coordinate")
+    warm = softgold.fit(whole, engine="coordinate", start=start)
+    assert warm.diagnostics.converged
+    assert warm.diagnostics.sweeps <= max(4, cold.diagnostics.sweeps // 3)
+    assert warm.posterior.soft_labels().p == pytest.approx(cold.posterior.soft_labels().p, abs=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"model": "glad"}, {"prevalence": 0.3}, {"prevalence": "share"}])
+def test_other_models_and_prevalences_start_warm_too(options: dict[str, object]) -> None:
+    votes = softgold.simulate(n_items=400, n_annotators=40, votes_per_item=5, seed=8).votes
+    first, late = late_votes(votes, "anywhere", 0)
+    start = softgold.fit(first, engine="coordinate", **options).posterior  # type: ignore[arg-type]
+    whole = merge_votes(first, late)
+    cold = softgold.fit(whole, engine="coordinate", **options)  # type: ignore[arg-type]
+    warm = softgold.fit(whole, engine="coordinate", start=start, **options)  # type: ignore[arg-type]
+    assert warm.diagnostics.sweeps < cold.diagnostics.sweeps / 2
+    assert warm.posterior.soft_labels().p == pytest.approx(cold.posterior.soft_labels().p, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # single annotators
+@pytest.mark.parametrize("share", [0.4, 0.7])
+def test_a_start_that_is_far_off_leads_to_the_same_labels(share: float) -> None:
+    votes = softgold.simulate(n_items=300, n_annotators=30, votes_per_item=5, seed=9).votes
+    late, frame = np.random.default_rng(1).random(votes.n_votes) < share, votes.to_frame()
+    first = softgold.fit(softgold.read_votes(frame[~late]), engine="coordinate")
+    whole = merge_votes(first.votes, softgold.read_votes(frame[late]))
+    cold = softgold.fit(whole, engine="coordinate")
+    warm = softgold.fit(whole, engine="coordinate", start=first.posterior)
+    assert warm.diagnostics.converged
+    assert warm.posterior.soft_labels().p == pytest.approx(cold.posterior.soft_labels().p, abs=1e-3)
+
+
 def test_a_model_without_a_warm_start_starts_afresh(fitted: Fit) -> None:
     again = softgold.fit(fitted.votes, model="mean", start=fitted.posterior)
     assert again.posterior.soft_labels().p == pytest.approx(fitted.votes.item_shares)

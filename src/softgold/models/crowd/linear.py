@@ -1,4 +1,4 @@
-"""A sweep as a linear map: what moves of annotators and hyper-parameters do to the next sweep, without the votes' states.
+"""A sweep as a linear map: what moves of annotators and hyper-parameters do to where it ends.
 
 Given the annotators, an item's states have the probabilities q. A small change l(state) of its log likelihood changes
 the mean of any function f(state) by Cov_q(f, l). Both are written in a few functions of the state, so that an item is
@@ -168,7 +168,8 @@ class LinearSweep:
         gradient -= (_trust(self.skills, population) - _trust(self.skills, self.population)) / STEP
         cov = self.target.cov
         mean = np.column_stack([(cov[:, :2] * gradient).sum(axis=1), (cov[:, 1:] * gradient).sum(axis=1)])
-        after, totals = Skills(self.target.mean + STEP * mean, cov), self.swept.totals
+        firmer = population.spread**-2.0 - self.population.spread**-2.0
+        after, totals = Skills(self.target.mean + STEP * mean, _firmer(cov, firmer)), self.swept.totals
         by_class, by_pull = self.basis.coefficients(np.vstack([self.states.positive, self.states.u**2])) @ total
         moved = replace(
             totals,
@@ -196,7 +197,7 @@ class LinearSweep:
         return float(pull) / STEP, (population.log_odds - self.population.log_odds) / STEP
 
     def _through_items(self, shift: FloatArray, pull: float, odds: float) -> tuple[FloatArray, FloatArray]:
-        """Return the moves of the items' functions, summed over annotators' no and yes votes, (2, A, R), and over all."""
+        """Return the moves of the items' functions: over each annotator's no and yes votes, (2, A, R), and over all."""
         told = (self._by_skill * shift[None, :, :, None]).sum(axis=2) + pull * self._by_pull
         seen, total = np.zeros_like(told), np.zeros(told.shape[2])
         for part in self.shown:
@@ -215,3 +216,12 @@ def _trust(skills: Skills, population: Population) -> FloatArray:
     """Return the population's part of the annotators' gradient, with the sign reversed."""
     pull: FloatArray = (skills.mean - population.centre) * population.spread**-2.0
     return pull
+
+
+def _firmer(cov: FloatArray, precision: FloatArray) -> FloatArray:
+    """Return covariances, rows (cc, cd, dd), after a little more precision of ability and lean, shape (2,)."""
+    ability, both, lean = cov.T
+    by_ability = np.column_stack([ability**2, ability * both, both**2])
+    by_lean = np.column_stack([both**2, both * lean, lean**2])
+    found: FloatArray = cov - precision[0] * by_ability - precision[1] * by_lean
+    return found

@@ -24,10 +24,10 @@ from softgold.models.crowd.items import rate_slopes
 from softgold.models.crowd.linear import LinearSweep, Shown, StateBasis
 from softgold.models.crowd.threads import worker_pool
 
-TOLERANCE = 0.01  # of the linear solve
+TOLERANCE = 0.003  # of the linear solve
 MOST_PRODUCTS = 30
 LOCAL_STEPS = (0.5, 1.0, 0.5)  # half steps: whole ones alone go to and fro for those who always vote the same
-FARTHEST = 1.0  # end that is believed, in standard deviations of an annotator
+FARTHEST = 0.5  # end that is believed, in spreads of the population
 LARGEST_GROWTH = 2.0  # of a move over the one before
 SMALLEST_RATIO, LARGEST_RATIO = 0.1, 0.9  # of two changes of p, believed
 
@@ -45,13 +45,13 @@ def approach(
     `change` of the state returned is how far p is estimated to be from its end.
     """
     changes: list[float] = []
-    before, farthest = math.inf, FARTHEST * math.sqrt(driver.annotator_weight.sum())
+    before = math.inf
     with worker_pool() as pool:
         while state.sweep < max_sweeps:
             linear, after = _sweep(state, problem, driver, pool)
             move = _solve(linear)
             size = float(np.linalg.norm(move * _weight(linear)))
-            if not size <= min(LARGEST_GROWTH * before, farthest):
+            if not (size <= LARGEST_GROWTH * before and _reach(linear, move) <= FARTHEST):
                 on_sweep(after)
                 return CoordinateState.start(linear.target, linear.target_population, sweep=after.sweep)
             before = size
@@ -91,6 +91,12 @@ def _weight(linear: LinearSweep) -> FloatArray:
     """Return what a move counts: in standard deviations, a hyper-parameter as much as all annotators together."""
     each = np.sqrt(linear.weight[:, None] / np.maximum(linear.target.variance, 1e-12))
     return np.concatenate([each.ravel(), np.full(len(linear.hyper), math.sqrt(linear.weight.sum()))])
+
+
+def _reach(linear: LinearSweep, move: FloatArray) -> float:
+    """Return how far annotators move, root mean square, in spreads of their population."""
+    shift = move[: linear.skills.mean.size].reshape(-1, 2) / linear.population.spread
+    return float(np.sqrt(np.average((shift**2).max(axis=1), weights=linear.weight)))
 
 
 def _solve(linear: LinearSweep) -> FloatArray:
