@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:not converged")  # where sweeps 
 def client() -> Iterator[Any]:
     """Two worker processes of one thread each."""
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as local,
         distributed.Client(local) as made,
     ):
         yield made

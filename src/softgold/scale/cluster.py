@@ -55,7 +55,7 @@ def connect(address: str) -> Iterator[Any]:
 
     if address == "local":
         n_workers = os.cpu_count() or 1
-        quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.ERROR}
+        quiet: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
         with (
             LocalCluster(n_workers=n_workers, threads_per_worker=1, **quiet) as cluster,
             Client(cluster) as client,
