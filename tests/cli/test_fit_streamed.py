@@ -177,7 +177,7 @@ def test_a_full_disk_is_said_and_nothing_stays(vote_frame: pd.DataFrame, tmp_pat
 def test_an_interrupted_fit_goes_on_to_the_same_run(
     cli: Any, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = Ascent._on_sweep
+    report = Ascent.on_sweep
 
     def interrupted(self: Ascent, state: Any) -> None:
         report(self, state)
@@ -185,7 +185,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_run(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ascent, "_on_sweep", interrupted)
+        patched.setattr(Ascent, "on_sweep", interrupted)
         answer = cli("fit", pattern, "-o", tmp_path / "run", *FIT)
     assert answer.code == 130
     assert "go on with the same command and --resume" in answer.err
