@@ -6,7 +6,7 @@
 Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine. `--repeat N` makes a run of N times
 as many items of it: the same items under other names, without another fit. 100 items have an expert's answer, and two
 models score every item. Peak memory is that of the process and its children together, looked at ten times per second.
-`--run FOLDER` keeps the fit there, or takes the one that is there. `--markdown FILE` puts the table between the marks
+`--run FOLDER` keeps the fit there, or takes the one that is there. `--markdown FILE` puts the peaks between the marks
 `<!-- later -->` and `<!-- /later -->` of a page.
 """
 
@@ -29,7 +29,6 @@ import pyarrow.parquet as arrow_parquet
 from scale import MEMORY, PART, simulate, tree_bytes
 
 LABELLED, BUDGET = 100, 10_000
-COLUMNS = ("command", "peak memory (GB)")
 
 
 def softgold(*arguments: object) -> list[str]:
@@ -101,13 +100,13 @@ def make_inputs(run: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def commands(run: Path, folder: Path, resamples: int) -> dict[str, list[str]]:
-    """Return the command lines by the names that the table shows."""
+    """Return the command lines by name."""
     experts, scores = make_inputs(run, folder)
     draws = ("--n-bootstrap", resamples, "--n-vote-bootstrap", resamples)
     return {
         "sample-experts": softgold("sample-experts", run, "-o", folder / "sheet.csv", "--force"),
         "calibrate": softgold("calibrate", run, "--experts", experts, "--force"),
-        f"evaluate, {resamples} resamples": softgold("evaluate", run, "--scores", scores, "--force", *draws),
+        "evaluate": softgold("evaluate", run, "--scores", scores, "--force", *draws),
         "next --budget": softgold("next", run, "--budget", BUDGET, "-o", folder / "next.csv", "--force"),
         "next --forecast": softgold("next", run, "--forecast", "-o", folder / "forecast.csv", "--force"),
         "report": softgold("report", run, "--force"),
@@ -115,17 +114,17 @@ def commands(run: Path, folder: Path, resamples: int) -> dict[str, list[str]]:
 
 
 def bench(run: Path, folder: Path, only: list[str], resamples: int) -> str:
-    """Measure every command; return the table."""
+    """Measure every command; return the peaks."""
     n_votes = json.loads((run / "run.json").read_text())["input"]["votes"]
     n_items = arrow_parquet.ParquetFile(run / "soft_labels.parquet").metadata.num_rows
-    lines = [f"{n_votes:,} votes on {n_items:,} items:", "", f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    found = []
     for name, command in commands(run, folder, resamples).items():
         if only and not any(name.startswith(start) for start in only):
             continue
         seconds, peak = measure(command)
-        lines.append(f"| {name} | {peak:.2f} |")
-        print(f"{lines[-1]} {seconds:.1f} s", file=sys.stderr)
-    return "\n".join(lines)
+        found.append(f"`{name}` {peak:.2f}")
+        print(f"{found[-1]} GB, {seconds:.1f} s", file=sys.stderr)
+    return f"{n_votes:,} votes on {n_items:,} items, peak memory in GB: {', '.join(found)}."
 
 
 def into_page(page: Path, text: str) -> None:

@@ -164,12 +164,13 @@ def test_a_run_too_large_for_the_machine_is_refused(
     run = tmp_path / "run"
     assert cli("fit", write_parts(vote_frame, tmp_path / "votes"), "-o", run, *FIT).code == 0
     monkeypatch.setattr(limits, "machine_bytes", lambda: 10_000)
-    (tmp_path / "table.csv").write_text("item,expert,answer,m\nx,y,yes,1\n")
+    (tmp_path / "experts.csv").write_text("item,answer\nx,yes\n")
+    (tmp_path / "scores.csv").write_text("item,m\nx,1\n")
     asked: tuple[tuple[object, ...], ...] = (
         ("next", run, "--budget", 5),
         ("report", run),
-        ("calibrate", run, "--experts", tmp_path / "table.csv"),
-        ("evaluate", run, "--scores", tmp_path / "table.csv"),
+        ("calibrate", run, "--experts", tmp_path / "experts.csv"),
+        ("evaluate", run, "--scores", tmp_path / "scores.csv"),
         ("sample-experts", run, "-o", tmp_path / "sheet.csv"),
     )
     for arguments in asked:
