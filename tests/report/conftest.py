@@ -11,10 +11,11 @@ import pytest
 
 import softgold
 from softgold.cli import main
-from softgold.models.base import Fit
+from softgold.models.base import Posterior
 from softgold.planning import Forecast
 from softgold.report import pages
 from softgold.runs import votes_digest
+from softgold.tables.votes import VoteTable
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
 
@@ -24,10 +25,11 @@ def forecast_once() -> Callable[..., Forecast]:
     """Forecast as softgold does, but once for fits of the same votes: it takes most of the time of a page."""
     found: dict[object, Forecast] = {}
 
-    def forecast(fit: Fit, **options: Any) -> Forecast:
-        key = (votes_digest(fit.votes), fit.model, str(fit.settings), *options.items())
+    def forecast(fitted: Posterior, *, votes: VoteTable, **options: Any) -> Forecast:
+        annotators = fitted.annotators().to_csv()
+        key = (type(fitted), annotators, votes_digest(votes), *options.items())
         if key not in found:
-            found[key] = softgold.forecast(fit, **options)
+            found[key] = softgold.forecast(fitted, votes=votes, **options)
         return found[key]
 
     return forecast

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from multiprocessing.resource_tracker import ensure_running
 from typing import Any
 from uuid import uuid4
 
@@ -107,6 +108,7 @@ def _blocked_interrupt() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    ensure_running()  # starts a process and unblocks Ctrl-C behind it: do it first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
