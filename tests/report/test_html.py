@@ -215,7 +215,7 @@ def test_many_items_and_annotators_make_a_small_page(tmp_path: Path) -> None:
     page = render_report(open_run(tmp_path))
     assert len(page.encode()) < 500_000
     text = read(page).text
-    assert "20 of 200,000; all are in soft_labels.csv" in text
+    assert "20 of 200,000; all are in the table of soft labels" in text
     assert "40 of 5,000; all are in annotators.csv" in text
 
 

@@ -308,6 +308,6 @@ def next_section(soft: SoftLabels) -> Section:
         rows,
         "Most uncertain labels",
         "Ask an expert about these first, or leave them out of a benchmark that needs certain labels.",
-        f"{len(rows)} of {len(soft):,}; all are in soft_labels.csv" if len(rows) < len(soft) else "",
+        f"{len(rows)} of {len(soft):,}; all are in the table of soft labels" if len(rows) < len(soft) else "",
     )
     return Section("next", "What to do next", "Where another look pays off most.", (Panel(tables=(table,)),))
