@@ -78,7 +78,7 @@ def first_repeat(texts: pa.Array | pa.ChunkedArray) -> int | None:
     twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if not len(twice):
         return None
-    suspects = np.flatnonzero(np.isin(_hashes(texts), twice))  # the few that share a hash
+    suspects = np.flatnonzero(np.isin(_hashes(texts), twice, kind="sort"))  # the few that share a hash
     repeated = pd.Series(texts.take(pa.array(suspects)).to_pylist()).duplicated().to_numpy()
     return int(suspects[repeated.argmax()]) if repeated.any() else None
 
