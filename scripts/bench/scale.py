@@ -179,9 +179,8 @@ def tree_bytes(pid: int) -> int:
     return total
 
 
-def measure(driver: str, path: Path, folder: Path) -> dict[str, Any]:
+def measure(driver: str, path: Path, run: Path, *, keep: bool) -> dict[str, Any]:
     """Run one fit in a process of its own, and return its figures with the peak of its memory."""
-    run = folder / f"run-{driver}"
     command = [sys.executable, __file__, "--one", driver, str(path), str(run)]
     peak = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -189,7 +188,8 @@ def measure(driver: str, path: Path, folder: Path) -> dict[str, Any]:
             peak = max(peak, tree_bytes(process.pid))
             time.sleep(0.1)
         out = process.stdout.read() if process.stdout is not None else ""
-    shutil.rmtree(run, ignore_errors=True)
+    if not keep:
+        shutil.rmtree(run, ignore_errors=True)
     if process.returncode:
         raise SystemExit(f"{driver} at {path.name} failed")
     figures: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -300,6 +300,7 @@ def main() -> None:
     parser.add_argument("--drivers", nargs="+", choices=WORK, default=list(WORK))
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--folder", type=Path, help="where the votes go; a temporary folder if left out")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the runs there, for later.py --run")
     parser.add_argument("--results", type=Path, metavar="FILE", help="rows of earlier runs, to which these are added")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     parser.add_argument("--one", nargs=3, metavar=("DRIVER", "VOTES", "RUN"), help=argparse.SUPPRESS)
@@ -312,7 +313,7 @@ def main() -> None:
     if "crowd-kit" in given.drivers and given.sizes and find_spec("crowdkit") is None:
         parser.error("crowd-kit cannot be imported; install it, or name --drivers without it")
     with tempfile.TemporaryDirectory(dir=given.folder) as place:
-        found = bench(Path(place), [int(size) for size in given.sizes], given.drivers, given.results, given.shuffled)
+        found = bench(Path(place), given)
     if not found:
         parser.error("there are no rows yet: name --sizes")
     print(tables(found))
@@ -320,16 +321,18 @@ def main() -> None:
         into_page(given.markdown, tables(found))
 
 
-def bench(folder: Path, sizes: list[int], drivers: list[str], results: Path | None, shuffled: bool) -> Rows:
+def bench(folder: Path, given: argparse.Namespace) -> Rows:
     """Measure every driver at every size; return their rows beside those of earlier runs."""
-    found, run = load_rows(results, shuffled=shuffled), time.strftime("%Y-%m-%dT%H:%M:%S")
-    for votes in sizes:
+    found, when = load_rows(given.results, shuffled=given.shuffled), time.strftime("%Y-%m-%dT%H:%M:%S")
+    for votes in map(int, given.sizes):
         path = folder / f"votes-{votes}.parquet"
-        simulate(path, votes, shuffled=shuffled)
-        for driver in drivers:
+        simulate(path, votes, shuffled=given.shuffled)
+        for driver in given.drivers:
             if votes <= LARGEST.get(driver, votes):
-                found[votes, driver] = {"votes": votes, "driver": driver, "run": run, **measure(driver, path, folder)}
-                store_rows(results, found, shuffled=shuffled)
+                run = (given.keep or folder) / f"run-{driver}-{votes}"
+                figures = measure(driver, path, run, keep=given.keep is not None)
+                found[votes, driver] = {"votes": votes, "driver": driver, "run": when, **figures}
+                store_rows(given.results, found, shuffled=given.shuffled)
                 print(row(votes, driver, found[votes, driver]), file=sys.stderr)
         path.unlink()
     return found
