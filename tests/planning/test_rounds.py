@@ -192,7 +192,7 @@ STUDIES = {
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # single annotators
 @pytest.mark.parametrize("way", ["anywhere", "on a fifth of the items"])
 @pytest.mark.parametrize("study", STUDIES)
-def test_five_percent_new_votes_need_a_third_of_the_sweeps_and_give_the_same_labels(study: str, way: str) -> None:
+def test_five_percent_new_votes_need_few_sweeps_and_give_the_same_labels(study: str, way: str) -> None:
     votes = softgold.simulate(seed=21, **STUDIES[study]).votes  # type: ignore[arg-type]
     first, late = late_votes(votes, way, 3)
     whole = merge_votes(first, late)
@@ -200,7 +200,7 @@ def test_five_percent_new_votes_need_a_third_of_the_sweeps_and_give_the_same_lab
     cold = softgold.fit(whole, engine="coordinate")
     warm = softgold.fit(whole, engine="coordinate", start=start)
     assert warm.diagnostics.converged
-    assert warm.diagnostics.sweeps <= max(4, cold.diagnostics.sweeps // 3)
+    assert warm.diagnostics.sweeps <= 0.3 * cold.diagnostics.sweeps
     assert warm.posterior.soft_labels().p == pytest.approx(cold.posterior.soft_labels().p, abs=1e-3)
 
 

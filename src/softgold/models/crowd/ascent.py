@@ -66,8 +66,9 @@ class Ascent:
             population = replace(state.population, log_odds=prior.start().log_odds)
             skills = state.skills.reversed(turned)
             # What turns back every time has settled all the same, and stays the likelier way round.
-            change = np.inf if turn < MOST_TURNS else state.change
-            state = replace(state, skills=skills, population=population, change=change, history=History(), ended=0)
+            change, ended = (np.inf, 0) if turn < MOST_TURNS else (state.change, state.ended)
+            turned_over = replace(state, skills=skills, population=population, history=History())
+            state = replace(turned_over, change=change, ended=ended)
         return state
 
     def on_sweep(self, state: CoordinateState) -> None:

@@ -80,9 +80,11 @@ class CoordinateState(Packed):
     @property
     def settled(self) -> bool:
         """Whether the last sweep left the soft labels and the bound where they were."""
+        if self.ended:
+            return True
         if self.change >= P_TOLERANCE or len(self.elbo) < 2:
             return False
-        return bool(self.ended) or abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
+        return abs(self.elbo[-1] - self.elbo[-2]) <= BOUND_TOLERANCE * abs(self.elbo[-1])
 
 
 def start_state(n_annotators: int, prior: CrowdPrior) -> CoordinateState:

@@ -18,12 +18,13 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Skills, newton_step, respond
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.coordinate import P_TOLERANCE, Basis, CoordinateState, Problem, bound_of, extended, recall
+from softgold.models.crowd.coordinate import Basis, CoordinateState, Problem, bound_of, extended, recall
 from softgold.models.crowd.drivers import ChunkDriver
 from softgold.models.crowd.items import rate_slopes
 from softgold.models.crowd.linear import LinearSweep, Shown, StateBasis
 from softgold.models.crowd.threads import worker_pool
 
+NEAR_ENOUGH = 3e-4  # distance of p from its end; plain sweeps stop by how little they move p, and may be farther off
 TOLERANCE = 0.003  # of the linear solve
 MOST_PRODUCTS = 30
 LOCAL_STEPS = (0.5, 1.0, 0.5)  # half steps: whole ones alone go to and fro for those who always vote the same
@@ -58,7 +59,7 @@ def approach(
             changes.append(after.change)
             state = extended(state, _moved(after, linear, move, problem, pool), problem)
             remaining = distance(changes)
-            state = replace(state, change=remaining, ended=int(remaining < P_TOLERANCE))
+            state = replace(state, change=remaining, ended=int(remaining < NEAR_ENOUGH))
             on_sweep(state)
             if state.ended:
                 break
