@@ -60,7 +60,7 @@ def test_demo(cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Monke
     assert refused.code == 2
     assert "--force" in refused.err
     assert (folder / "soft_labels.csv").read_bytes() == before
-    monkeypatch.setattr("softgold.cli.demo.run_study", lambda samples, there, **_: [(there / "run.json").write_text("")])
+    monkeypatch.setattr("softgold.cli.demo.run_study", lambda _, there, **__: [(there / "run.json").write_text("")])
     again = cli("demo", "-o", folder, "--force", "-q")
     assert (again.code, again.err) == (0, "")
     assert [path.name for path in folder.iterdir()] == ["run.json"]
