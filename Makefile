@@ -25,7 +25,7 @@ export XDG_CACHE_HOME := $(CACHE)/xdg
 # Where Python comes without ensurepip, the pip beside it installs into the environment.
 PIP = $(shell test -x $(BIN)/pip && echo $(BIN)/pip || echo $(PYTHON) -m pip --python $(BIN)/python)
 
-.PHONY: demo docs test test-fast test-lowest check clean torture torture-tests
+.PHONY: demo docs test test-fast test-lowest check lint clean torture torture-tests
 
 demo: $(VENV)/.installed
 	$(BIN)/softgold demo -o demo_run --force
@@ -35,13 +35,18 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "The site is in $(CURDIR)/docs/_build/html"
 
-PYTEST = @mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -o cache_dir=$(CACHE)/pytest
+PYTEST = mkdir -p $(PYTEST_DEBUG_TEMPROOT); $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -o cache_dir=$(CACHE)/pytest
 
-test: check
-	$(PYTEST)
+# mypy needs one core for a minute where it has no cache. It runs beside the tests and is printed after them.
+test: lint
+	@mkdir -p $(CACHE); $(BIN)/mypy > $(CACHE)/mypy.log 2>&1 & types=$$!; \
+	trap 'kill $$types 2> /dev/null' INT TERM; \
+	$(PYTEST); tests=$$?; \
+	wait $$types; types=$$?; echo "mypy:"; cat $(CACHE)/mypy.log; \
+	test $$tests -eq 0 && test $$types -eq 0
 
 test-fast: $(VENV)/.installed-dev
-	$(PYTEST) -m "not slow"
+	@$(PYTEST) -m "not slow"
 
 # The fast tests with the lowest versions that pyproject.toml allows, in an environment of their own.
 test-lowest:
@@ -55,12 +60,14 @@ torture: $(VENV)/.installed-dev
 	@SOFTGOLD_CASES=$(CASES) SOFTGOLD_SEED=$(SEED) $(MAKE) --no-print-directory torture-tests
 
 torture-tests:
-	$(PYTEST) tests/robustness
+	@$(PYTEST) tests/robustness
 
-check: $(VENV)/.installed-dev
+check: lint
+	$(BIN)/mypy
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 $(VENV)/.made:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

@@ -13,10 +13,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softgold.errors import OutputError
 from softgold.output import (
@@ -312,6 +315,7 @@ def test_two_writers_of_one_directory_never_let_it_vanish(tmp_path: Path) -> Non
     script = """
 import sys
 from pathlib import Path
+from typing import Any
 from softgold.output import atomic_directory, update_directory
 for _ in range(100):
     with atomic_directory(sys.argv[1], force=True) as folder:
@@ -531,6 +535,18 @@ def test_json_has_no_nan_and_keeps_text(tmp_path: Path) -> None:
     assert "ünï" in text
     assert text == json_text(value)
     assert text.endswith("}\n")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+)
+
+
+@given(JSON_VALUES)
+def test_json_is_that_of_pythons_own_writer(value: Any) -> None:
+    expected = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    assert json_text(value) == expected.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def test_a_full_disk_leaves_no_folder_and_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

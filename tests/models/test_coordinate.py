@@ -392,9 +392,10 @@ def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> Non
 @given(
     small_tables().map(read_votes),
     st.randoms(use_true_random=False),
-    st.sampled_from([{}, {"model": "glad", "prior": "paper"}]),
+    st.sampled_from([{}, {"model": "glad", "prior": "paper", "max_steps": 60}]),
 )
 def test_the_order_of_the_rows_of_any_table_does_not_matter(votes: VoteTable, random: Any, options: Any) -> None:
+    """It must not matter wherever a fit stops; under the published prior hundreds of sweeps may follow."""
     rows = list(range(votes.n_votes))
     random.shuffle(rows)
     shuffled = read_votes(votes.to_frame().iloc[rows])

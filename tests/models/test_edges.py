@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,12 @@ def small_crowd(seed: int = 0) -> list[tuple[str, str, Any]]:
     return [(f"i{k}", f"a{j}", int((k % 2) ^ (rng.random() < 0.1))) for k in range(30) for j in range(6)]
 
 
+@cache
+def fit_of_small_crowd(**engine: Any) -> Fit:
+    """What several tests compare with; under the published prior it takes hundreds of sweeps."""
+    return fit(table(small_crowd()), **engine)
+
+
 @pytest.mark.parametrize("engine", ["two-class", "glad"], indirect=True)
 def test_newcomers_with_one_vote_change_little(engine: dict[str, Any]) -> None:
     plain = fit_quietly(table(small_crowd()), **engine)
@@ -145,7 +152,7 @@ def test_newcomers_with_one_vote_change_little(engine: dict[str, Any]) -> None:
 def test_abstentions_are_counted_and_not_used(engine: dict[str, Any]) -> None:
     rows = small_crowd()
     silent = [(f"i{k}", "shy", "") for k in range(10)] + [("nobody", "a0", "")]
-    plain, with_silent = fit(table(rows), **engine), fit(table([*rows, *silent]), **engine)
+    plain, with_silent = fit_of_small_crowd(**engine), fit(table([*rows, *silent]), **engine)
     assert with_silent.posterior.item_ids.tolist() == plain.posterior.item_ids.tolist()
     assert np.array_equal(p_of(with_silent), p_of(plain))
     assert {notice.kind for notice in with_silent.diagnostics.notices} == {"reader"}
@@ -191,7 +198,7 @@ def test_repeats_that_are_kept_are_further_votes(engine: dict[str, Any]) -> None
     found = fit(votes, **engine)
     check_whole(found, votes)
     assert found.posterior.soft_labels().n_votes[0] == 12
-    once, twice = (one.posterior.soft_labels().uncertainty[0] for one in (fit(table(rows), **engine), found))
+    once, twice = (one.posterior.soft_labels().uncertainty[0] for one in (fit_of_small_crowd(**engine), found))
     assert twice <= once + 0.01
 
 

@@ -31,7 +31,7 @@ class Reader(HTMLParser):
         self.ids: list[str] = []
         self.addresses: list[str] = []
         self.tags: list[str] = []
-        self.text = ""
+        self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -42,7 +42,11 @@ class Reader(HTMLParser):
                 self.addresses.append(value or "")
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.parts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 def read(page: str) -> Reader:

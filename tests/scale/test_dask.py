@@ -79,8 +79,8 @@ def test_bits_are_those_of_a_fit_in_memory(
 
 
 def test_soft_labels_are_a_dask_frame(client: Any, frame: pd.DataFrame) -> None:
-    expected = in_memory(frame).posterior.soft_labels().to_frame()
-    found = sgd.fit(dd.from_pandas(frame, npartitions=3), client).soft_labels()
+    expected = in_memory(frame, max_steps=3).posterior.soft_labels().to_frame()
+    found = sgd.fit(dd.from_pandas(frame, npartitions=3), client, max_steps=3).soft_labels()
     assert hasattr(found, "npartitions")
     together = client.compute(found).result().set_index("item").loc[expected["item"]].reset_index()
     together["item"] = together["item"].astype(expected["item"].dtype)  # with pandas 2, Dask has a text type of its own
@@ -105,8 +105,8 @@ def test_items_that_are_alike_are_fitted_once(client: Any, assert_same_posterior
     said = np.where(rng.random((500, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
     items, who = np.nonzero(rng.random((500, 4)) < 0.9)
     votes = pd.DataFrame({"item": items, "annotator": who, "vote": said[items, who]})
-    expected = in_memory(votes)
-    found = sgd.fit(dd.from_pandas(votes, npartitions=3), client).to_local()
+    expected = in_memory(votes, max_steps=5)
+    found = sgd.fit(dd.from_pandas(votes, npartitions=3), client, max_steps=5).to_local()
     assert_same_posterior(found.posterior, expected.posterior)
     assert found.votes.to_frame()["item"].dtype == expected.votes.to_frame()["item"].dtype
 
@@ -302,7 +302,7 @@ def test_command_says_that_no_scheduler_answers(cli: Any, tmp_path: Path, frame:
 
 
 def test_a_worker_that_is_killed_changes_nothing(client: Any, frame: pd.DataFrame, assert_same_posterior: Same) -> None:
-    expected = in_memory(frame)
+    expected = in_memory(frame, max_steps=5)
     killed = []
 
     def kill(progress: Progress) -> None:
@@ -312,6 +312,6 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, frame: pd.DataFram
             killed.append(pids[holders[0]])
             os.kill(pids[holders[0]], signal.SIGKILL)
 
-    found = sgd.fit(dd.from_pandas(frame, npartitions=4), client, on_progress=kill)
+    found = sgd.fit(dd.from_pandas(frame, npartitions=4), client, max_steps=5, on_progress=kill)
     assert len(killed) == 1
     assert_same_posterior(found.to_local().posterior, expected.posterior)

@@ -57,8 +57,8 @@ def test_sweeps_over_disk_and_memory_agree_to_the_bit(
     kind: str, model: str, vote_frame: pd.DataFrame, store_of: StoreOf
 ) -> None:
     rows = TABLES[kind](vote_frame)
-    expected = fit(read_votes(rows), model=model, engine="coordinate", max_steps=40)
-    found = on_disk(store_of(rows), model, engine="coordinate", max_steps=40)
+    expected = fit(read_votes(rows), model=model, engine="coordinate", max_steps=15)
+    found = on_disk(store_of(rows), model, engine="coordinate", max_steps=15)
     check_bits(found, expected)
     mine, theirs = found.summary(), expected.summary()
     assert (mine.positives, mine.adversaries, mine.items) == (theirs.positives, theirs.adversaries, theirs.items)

@@ -7,12 +7,15 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from softgold.output.atomic import atomic_file
 from softgold.output.targets import PathLike
+
+SCALARS = {str, bool, int, float, type(None)}
 
 
 def write_json(value: Any, path: PathLike, *, force: bool = False) -> None:
@@ -30,8 +33,26 @@ def json_text(value: Any) -> str:
     >>> json_text({"source": os.fsdecode(b"votes-\xff.csv")})
     '{\n  "source": "votes-\\udcff.csv"\n}\n'
     """
-    text = json.dumps(to_jsonable(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = _indented(to_jsonable(value)) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _indented(value: Any, margin: str = "\n") -> str:
+    """Return what `json.dumps` with `indent=2` gives, several times as fast: C encodes the lists of plain values."""
+    inner = margin + "  "
+    if isinstance(value, dict) and value:
+        rows = (f"{_encoder().encode(key)}: {_indented(entry, inner)}" for key, entry in value.items())
+        return f"{{{inner}{f',{inner}'.join(rows)}{margin}}}"
+    if isinstance(value, list) and value:
+        if set(map(type, value)) <= SCALARS:
+            return f"[{inner}{_encoder(f',{inner}').encode(value)[1:-1]}{margin}]"
+        return f"[{inner}{f',{inner}'.join(_indented(entry, inner) for entry in value)}{margin}]"
+    return _encoder().encode(value)
+
+
+@cache
+def _encoder(separator: str = ", ") -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(separator, ": "))
 
 
 def to_jsonable(value: Any) -> Any:
@@ -58,4 +79,11 @@ def to_jsonable(value: Any) -> Any:
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): to_jsonable(entry) for key, entry in value.items()}
-    return [to_jsonable(entry) for entry in value]
+    return _jsonable_list(list(value))
+
+
+def _jsonable_list(entries: list[Any]) -> list[Any]:
+    kinds = set(map(type, entries))
+    if kinds == {float}:  # most lists are long columns of numbers
+        return [entry if math.isfinite(entry) else None for entry in entries]
+    return entries if kinds <= SCALARS - {float} else [to_jsonable(entry) for entry in entries]

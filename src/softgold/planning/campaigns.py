@@ -9,6 +9,7 @@ further votes once, up to a horizon; which of them are bought is decided afterwa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,16 @@ class Sample:
         fitted = beliefs.posterior.skills.take(annotators)
         return cls(votes, fitted, skills.take(voters), pool, beliefs.posterior, beliefs.certainty[items])
 
+    @cached_property
+    def masses(self) -> FloatArray:
+        """State probabilities of the items, as fitted: where the planner starts in every campaign, shape (n, K)."""
+        return state_masses(self.votes, self.skills, self.posterior.states)
+
+    @cached_property
+    def answers(self) -> FloatArray:
+        """Chances of the voters' answers, as fitted; see `_answers`."""
+        return _answers(self.voters, self.posterior.states)
+
 
 @dataclass(frozen=True, eq=False)
 class Campaign:
@@ -89,10 +100,9 @@ class Campaign:
 def run_campaign(sample: Sample, horizon: int, rng: np.random.Generator) -> Campaign:
     """Simulate `horizon` further votes on every item of the sample."""
     states, world = sample.posterior.states, _draw_world(sample.posterior, rng)
-    believed = state_masses(sample.votes, sample.skills, states)
+    believed, told = sample.masses, sample.answers
     actual = state_masses(sample.votes, world.drawn(sample.skills, rng), world.states)
-    told = respond(sample.voters, states).sigmoid
-    meant = respond(world.drawn(sample.voters, rng), states).sigmoid
+    meant, n_voters = _answers(world.drawn(sample.voters, rng), states), len(sample.voters.mean)
     state = _draw_rows(actual, rng)
     course = []
     for step in range(horizon + 1):
@@ -103,9 +113,10 @@ def run_campaign(sample: Sample, horizon: int, rng: np.random.Generator) -> Camp
         value = vote_values(believed, states.positive, sample.pool.yes, sample.certainty) @ sample.pool.share
         course.append((value, np.where(p >= 0.5, 1 - truth, truth), truth * (1 - p) ** 2 + (1 - truth) * p**2))
         if step < horizon:
-            who = rng.integers(len(told), size=len(state))
-            yes = rng.random(len(state)) < meant[who, state]
-            believed, actual = _updated(believed, told[who], yes), _updated(actual, meant[who], yes)
+            who = rng.integers(n_voters, size=len(state))
+            yes = rng.random(len(state)) < meant[n_voters + who, state]
+            answer = who + n_voters * yes
+            believed, actual = _updated(believed, told[answer]), _updated(actual, meant[answer])
     return Campaign(*(np.column_stack(part) for part in zip(*course, strict=True)))
 
 
@@ -154,7 +165,14 @@ def _draw_rows(mass: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
     return below.clip(max=mass.shape[1] - 1)
 
 
-def _updated(mass: FloatArray, chance: FloatArray, yes: NDArray[np.bool_]) -> FloatArray:
-    found: FloatArray = mass * np.where(yes[:, None], chance, 1 - chance)
-    found /= found.sum(axis=1, keepdims=True)
-    return found
+def _answers(voters: Skills, states: States) -> FloatArray:
+    """Return the chances of a no vote of each voter in each state, then those of a yes vote, shape (2 G, K)."""
+    yes = respond(voters, states).sigmoid
+    return np.concatenate([1 - yes, yes])
+
+
+def _updated(mass: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the state probabilities after votes that had this chance in each state, which is overwritten."""
+    chance *= mass
+    chance /= chance.sum(axis=1, keepdims=True)
+    return chance

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -52,9 +53,14 @@ def single_threaded_blas() -> Iterator[None]:
 def in_order(
     work: Callable[[Task], Result], tasks: Iterable[Task], pool: ThreadPoolExecutor
 ) -> Iterator[tuple[Task, Result]]:
-    """Work on some tasks at a time; yield in their order, for reproducible sums."""
+    """Work on some tasks at a time; yield in their order, for reproducible sums. A task on its own needs no thread."""
+    ahead = iter(tasks)
+    begun = list(islice(ahead, 2))
+    if len(begun) == 1:
+        yield begun[0], work(begun[0])
+        return
     pending: deque[tuple[Task, Future[Result]]] = deque()
-    for task in tasks:
+    for task in chain(begun, ahead):
         pending.append((task, pool.submit(work, task)))
         if len(pending) > 2 * THREADS:
             first, future = pending.popleft()
