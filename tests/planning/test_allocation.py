@@ -17,7 +17,7 @@ from softgold.planning.outcomes import Outlook
 
 def outlook_of(values: list[list[float]]) -> Outlook:
     brier = 1 - np.cumsum(np.column_stack([np.zeros(len(values)), values]), axis=1)
-    return Outlook(brier, brier, np.zeros(len(values)))
+    return Outlook(brier, brier)
 
 
 def test_every_vote_goes_where_it_is_worth_most() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,7 @@ PLAN_COLUMNS = (
 )
 MAX_PER_ITEM = 3
 MOST_PER_ITEM = 20  # the number of outcomes of so many votes is in the tens of thousands
+ITEMS_AT_ONCE = 1 << 20
 CLOSED = 0.01**2  # a vote that is expected to move p by less than 0.01 (root mean square) is not worth buying
 
 
@@ -166,10 +168,8 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     than that of the vote before it, which has to be bought first.
     """
     depth = outlook.brier.shape[1] - 1
-    value = outlook.brier[:, :-1] - outlook.brier[:, 1:]
-    np.minimum.accumulate(value, axis=1, out=value)
-    value[np.arange(depth) >= limit[:, None]] = -np.inf
-    open_votes = int((value > CLOSED).sum())
+    worth = np.concatenate([value[value > CLOSED] for value in _values(outlook, limit)])
+    open_votes = len(worth)
     if not (limit > 0).any():
         raise UsageError("no item is open: everybody who is free has voted on every item")
     if open_votes == 0:
@@ -183,18 +183,27 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
             "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
             "(--max-per-item)"
         )
-    return np.asarray(_most_valuable(value, budget).sum(axis=1), dtype=np.int64)
+    worth.partition(open_votes - budget)
+    least = float(worth[open_votes - budget])
+    equal = budget - int((worth > least).sum())  # of equal values the first are bought
+    found = np.empty(len(outlook.brier), dtype=np.int64)
+    for start, value in zip(range(0, len(found), ITEMS_AT_ONCE), _values(outlook, limit), strict=True):
+        chosen = np.asarray(value > least)
+        some = np.flatnonzero(value == least)[:equal]
+        chosen.ravel()[some] = True
+        equal -= len(some)
+        found[start : start + len(value)] = chosen.sum(axis=1)
+    return found
 
 
-def _most_valuable(value: FloatArray, count: int) -> NDArray[np.bool_]:
-    """Return which of the values are the `count` largest, the first of equal ones; same shape."""
-    worth = value[value > CLOSED]
-    worth.partition(len(worth) - count)
-    least = worth[len(worth) - count]
-    chosen = np.asarray(value > least)
-    equal = np.flatnonzero(value == least)
-    chosen.ravel()[equal[: count - int(chosen.sum())]] = True
-    return chosen
+def _values(outlook: Outlook, limit: IntArray) -> Iterator[FloatArray]:
+    """Give the values of the votes on some items at a time, shape (n, N)."""
+    for start in range(0, len(outlook.brier), ITEMS_AT_ONCE):
+        rows = slice(start, start + ITEMS_AT_ONCE)
+        value = outlook.brier[rows, :-1] - outlook.brier[rows, 1:]
+        np.minimum.accumulate(value, axis=1, out=value)
+        value[np.arange(value.shape[1]) >= limit[rows, None]] = -np.inf
+        yield value
 
 
 def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:
