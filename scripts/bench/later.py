@@ -6,8 +6,8 @@
 Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine. `--repeat N` makes a run of N times
 as many items of it: the same items under other names, without another fit. 100 items have an expert's answer, and two
 models score every item. Peak memory is that of the process and its children together, looked at ten times per second.
-`--run FOLDER` keeps the fit there, or takes the one that is there; with `--repeat N`, the repeated one is kept beside it,
-in FOLDER-xN. `--markdown FILE` puts the peaks between the marks `<!-- later -->` and `<!-- /later -->` of a page.
+`--run FOLDER` keeps the fit there, or takes the one that is there; with `--repeat N`, the repeated one is kept beside
+it, in FOLDER-xN. `--markdown FILE` puts the peaks between the marks `<!-- later -->` and `<!-- /later -->` of a page.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ class Order:
     def groups_of(self, n_items: int) -> int:
         """Return how many groups hold the first `n_items`, or all of them."""
         places = min(n_items, len(self.items))
-        return places if self.starts is None else int(np.searchsorted(self.starts, places))
+        if self.starts is None:
+            return places
+        return int(np.searchsorted(self.starts, self.starts.dtype.type(places)))  # a plain int would copy the starts
 
 
 @dataclass(frozen=True, eq=False)
