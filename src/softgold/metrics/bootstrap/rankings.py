@@ -116,7 +116,7 @@ def rank_items(scores: FloatArray) -> RankedItems:
     """Sort the items by descending score and cut the ranking into slabs."""
     order = rank(scores)
     # Rankings of millions of items are held: half the bytes will do, and the scores are not needed.
-    small = np.int32 if len(scores) < 2**31 else np.int64
+    small: type[np.integer] = np.int32 if len(scores) < 2**31 else np.int64
     starts = None if order.starts is None else order.starts.astype(small)
     order = replace(order, items=order.items.astype(small), starts=starts, thresholds=np.empty(0))
     ranked = RankedItems(order, min(MOST_STEPS, -(-order.n_groups // SEGMENTS)), None)
