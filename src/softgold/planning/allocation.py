@@ -141,15 +141,21 @@ def plan_votes(
     pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
     outlook = look_ahead(beliefs, pool, max_per_item)
     limit = np.broadcast_to(max_per_item, beliefs.n_items)
-    if annotators is None:
-        return _plan(beliefs, outlook, allocate(outlook, budget, limit))
-    _check_capacity(annotators, budget)
-    wanted = allocate(outlook, budget, np.minimum(limit, annotators.n_free(beliefs.votes)))
-    chosen = _by_value(outlook, wanted)
-    assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
-    given = np.zeros_like(wanted)
-    np.add.at(given, chosen[assignment.rows], 1)
-    return _plan(beliefs, outlook, given, assignment, chosen)
+    if annotators is not None:
+        _check_capacity(annotators, budget)
+        limit = np.minimum(limit, annotators.n_free(beliefs.votes))
+    wanted = allocate(outlook, budget, limit)
+    priority, error = outlook.brier[:, 0] - outlook.brier[:, 1], outlook.error
+    del outlook  # of millions of items, each of its arrays takes hundreds of MB
+    assignment = None
+    if annotators is not None:
+        chosen = _by_value(priority, wanted)
+        assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
+        assignment = replace(assignment, rows=chosen[assignment.rows])
+        wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)
+    before, after = error[:, 0].copy(), np.take_along_axis(error, wanted[:, None], axis=1)[:, 0]
+    del error
+    return _plan(beliefs, priority, before, after, wanted, assignment)
 
 
 def _check_capacity(crew: Crew, budget: int) -> None:
@@ -206,37 +212,37 @@ def _values(outlook: Outlook, limit: IntArray) -> Iterator[FloatArray]:
         yield value
 
 
-def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:
+def _by_value(priority: FloatArray, wanted: IntArray) -> IntArray:
     """Return the items that get votes, the one whose next vote is worth most first."""
     chosen = np.flatnonzero(wanted)
-    value = outlook.brier[chosen, 0] - outlook.brier[chosen, 1]
-    return chosen[np.argsort(-value, kind="stable")]
+    return chosen[np.argsort(-priority[chosen], kind="stable")]
 
 
 def _plan(
     beliefs: Beliefs,
-    outlook: Outlook,
+    priority: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
     wanted: IntArray,
-    assignment: Assignment | None = None,
-    rows: IntArray | None = None,
+    assignment: Assignment | None,
 ) -> VotePlan:
-    chosen = _by_value(outlook, wanted)
-    if assignment is not None and rows is not None:  # an item may have lost all its votes because nobody was free
+    """Return the plan; arguments of shape (I,), and the assignment with the items of the whole table as its rows."""
+    chosen = _by_value(priority, wanted)  # an item may have lost all its votes because nobody was free
+    if assignment is not None:
         place = np.full(len(wanted), -1)
         place[chosen] = np.arange(len(chosen))
-        assignment = replace(assignment, rows=place[rows[assignment.rows]])
-    posterior, error = beliefs.posterior, outlook.error
-    after = error[np.arange(len(wanted)), wanted]
+        assignment = replace(assignment, rows=place[assignment.rows])
+    posterior = beliefs.posterior
     return VotePlan(
         posterior.item_ids[chosen],
-        outlook.brier[chosen, 0] - outlook.brier[chosen, 1],
+        priority[chosen],
         posterior.soft_labels().p[chosen],
         posterior.item_counts[chosen],
         wanted[chosen],
-        error[chosen, 0],
+        before[chosen],
         after[chosen],
         beliefs.n_items,
-        float(error[:, 0].mean()),
+        float(before.mean()),
         float(after.mean()),
         assignment,
     )
