@@ -163,9 +163,7 @@ def test_one_corrupt_file_of_a_hundred_is_named_and_nothing_stays(
     pattern = write_parts(vote_frame, tmp_path / "votes", count=100)
     corrupt = tmp_path / "votes" / "votes-57.parquet"
     content = corrupt.read_bytes()  # of which the footer stays whole
-    corrupt.write_bytes(
-        content[:4] + bytes(len(content) // 4) + content[4 + len(content) // 4 :]
-    )
+    corrupt.write_bytes(content[:4] + bytes(len(content) // 4) + content[4 + len(content) // 4 :])
     answer = cli("fit", pattern, "-o", tmp_path / "run", *FIT)
     assert answer.code == 2
     assert "votes-57.parquet cannot be read as Parquet" in answer.err
