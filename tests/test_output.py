@@ -340,6 +340,7 @@ for _ in range(100):
     assert names(tmp_path) == ["run"]
 
 
+@pytest.mark.slow
 def test_updates_of_one_run_by_several_processes_are_all_kept(tmp_path: Path) -> None:
     script = """
 import sys
@@ -543,6 +544,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON_VALUES)
 def test_json_is_that_of_pythons_own_writer(value: Any) -> None:
     expected = json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -161,8 +161,8 @@ samples, run = sys.argv[1:]
 commands = (
     f"fit {samples}/votes.csv --engine coordinate -o {run}",
     f"predict {run} {samples}/votes.csv -o {run}/predicted.csv",
-    f"calibrate {run} --experts {samples}/experts.csv",
-    f"evaluate {run} --scores {samples}/scores.csv",
+    f"calibrate {run} --experts {samples}/experts.csv --n-bootstrap 50",
+    f"evaluate {run} --scores {samples}/scores.csv --n-bootstrap 50 --n-vote-bootstrap 40",
     f"report {run}",
 )
 for command in commands:

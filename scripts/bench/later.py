@@ -6,8 +6,8 @@
 Votes are those of `scale.py`, fitted with `--memory 2GB` by the coordinate engine. `--repeat N` makes a run of N times
 as many items of it: the same items under other names, without another fit. 100 items have an expert's answer, and two
 models score every item. Peak memory is that of the process and its children together, looked at ten times per second.
-`--run FOLDER` keeps the fit there, or takes the one that is there. `--markdown FILE` puts the peaks between the marks
-`<!-- later -->` and `<!-- /later -->` of a page.
+`--run FOLDER` keeps the fit there, or takes the one that is there; with `--repeat N`, the repeated one is kept beside
+it, in FOLDER-xN. `--markdown FILE` puts the peaks between the marks `<!-- later -->` and `<!-- /later -->` of a page.
 """
 
 from __future__ import annotations
@@ -151,8 +151,10 @@ def main() -> None:
         if not run.exists():
             make_run(run, folder, int(given.votes))
         if given.repeat > 1:
-            repeat_run(run, folder / "repeated", given.repeat)
-            run = folder / "repeated"
+            repeated = run.with_name(f"{run.name}-x{given.repeat}")
+            if not repeated.exists():
+                repeat_run(run, repeated, given.repeat)
+            run = repeated
         text = bench(run, folder, given.only, given.resamples)
     print(text)
     if given.markdown is not None:

@@ -204,6 +204,7 @@ def test_fleiss_needs_equal_numbers_of_labels() -> None:
     assert fleiss_kappa(NominalLabels.from_matrix([[1, 1], [1, 1]])) == 1.0
 
 
+@pytest.mark.slow
 def test_alpha_interval_agrees_with_a_loop_over_resampled_units() -> None:
     rng = np.random.default_rng(5)
     truth = rng.random(150) < 0.3

@@ -96,6 +96,7 @@ def test_calibrate_json_is_the_answer_on_standard_output(cli: Callable, run: Pat
     assert printed["rule"]["name"] == "f1"
 
 
+@pytest.mark.slow
 def test_calibrate_is_reproducible(cli: Callable, run: Path, experts: Path) -> None:
     texts = []
     for _ in range(2):
@@ -420,6 +421,7 @@ def test_calibrate_and_the_rest_on_real_readers(cli: Callable, real_data: Path, 
     assert "one expert: how far experts agree is unknown" in answer.err
 
 
+@pytest.mark.slow
 def test_one_finding_of_chest_radiographs(cli: Callable, real_data: Path, tmp_path: Path) -> None:
     """Three radiologists vote, five others are the experts, on 500 studies."""
     folder = tmp_path / "run"

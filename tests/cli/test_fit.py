@@ -139,6 +139,7 @@ def learned(run: Path, name: str) -> float:
     return values[name]
 
 
+@pytest.mark.slow
 def test_priors(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     assert cli("fit", votes, "-o", tmp_path / "a", *GLAD, "--engine", "coordinate", "--prior", "paper").code == 0
     assert learned(tmp_path / "a", "difficulty_scale") == 1000.0
@@ -179,6 +180,7 @@ def test_a_fit_that_hits_the_cap_warns(cli: Callable[..., Any], votes: Path, tmp
     assert json.loads((tmp_path / "run" / "run.json").read_text())["diagnostics"]["converged"] is False
 
 
+@pytest.mark.slow
 def test_an_existing_run_needs_force(cli: Callable[..., Any], votes: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = ["fit", votes, "-o", run, "--engine", "coordinate"]
@@ -202,6 +204,7 @@ def test_a_folder_that_is_not_a_run_is_not_replaced(cli: Callable[..., Any], vot
     assert (mine / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.slow
 def test_the_working_directory_as_the_run(
     cli: Callable[..., Any], votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,29 @@ def test_a_damaged_file_is_named_and_nothing_stays(cli: Any, pattern: str, tmp_p
     assert left_behind(tmp_path) == []
 
 
+def test_one_corrupt_file_of_a_hundred_is_named_and_nothing_stays(
+    cli: Any, vote_frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    pattern = write_parts(vote_frame, tmp_path / "votes", count=100)
+    corrupt = tmp_path / "votes" / "votes-57.parquet"
+    content = corrupt.read_bytes()  # of which the footer stays whole
+    corrupt.write_bytes(content[:4] + bytes(len(content) // 4) + content[4 + len(content) // 4 :])
+    answer = cli("fit", pattern, "-o", tmp_path / "run", *FIT)
+    assert answer.code == 2
+    assert "votes-57.parquet cannot be read as Parquet" in answer.err
+    assert left_behind(tmp_path) == []
+
+
+def test_a_file_with_other_columns_is_named_and_nothing_stays(
+    cli: Any, vote_frame: pd.DataFrame, pattern: str, tmp_path: Path
+) -> None:
+    vote_frame.rename(columns={"vote": "colour"}).to_parquet(tmp_path / "votes" / "votes-1.parquet", index=False)
+    answer = cli("fit", pattern, "-o", tmp_path / "run", *FIT)
+    assert answer.code == 2
+    assert "votes-1.parquet has the columns 'item', 'annotator', 'colour', and not those of" in answer.err
+    assert left_behind(tmp_path) == []
+
+
 def start(pattern: str, tmp_path: Path, *options: str, **more: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "softgold", "fit", pattern, "-o", str(tmp_path / "run"), *FIT, *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **more)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,19 @@ def test_votes_in_parts_are_those_of_the_table(runs: Runs) -> None:
     ]
     assert len(pieces) > 2
     assert sum(len(votes.votes) for _, votes in pieces) == parts.n_votes == table.n_votes
+
+
+def test_ids_in_several_pieces_of_memory(cli: Any, vote_frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A large table of soft labels is read in pieces, which do not end where the parts of the votes do."""
+    run = tmp_path / "run"
+    assert cli("fit", write_parts(vote_frame, tmp_path / "votes"), "-o", run, *FIT).code == 0
+    votes = softgold.open_run(run).votes_in_parts
+    assert isinstance(votes, StoredVotes)
+    texts = pa.array(votes.item_ids.array)
+    pieces = pa.chunked_array([texts.slice(start, 11) for start in range(0, len(texts), 11)])
+    ids = pd.Index(pd.array(pieces, dtype=votes.item_ids.dtype))
+    assert isinstance(pa.array(ids.array), pa.ChunkedArray)
+    assert sum(part.n_items for part, _ in replace(votes, item_ids=ids).each()) == votes.n_items
 
 
 def test_votes_of_other_items_are_refused(cli: Any, vote_frame: pd.DataFrame, tmp_path: Path) -> None:

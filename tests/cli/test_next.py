@@ -64,6 +64,7 @@ def test_people_are_assigned(cli: Callable[..., Any], run: Path, tmp_path: Path)
     assert (frame["annotator"] == "newcomer").sum() >= 1
 
 
+@pytest.mark.slow
 def test_the_forecast_says_when_to_stop(cli: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     items = tmp_path / "ambiguous.csv"
     answer = cli("next", run, "--forecast", "--target-error", 0.18, "--budget", 200, "--ambiguous", items)

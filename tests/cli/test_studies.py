@@ -81,6 +81,7 @@ def test_from_sheet_to_report(cli: Callable[..., Any], run: Path, tables: Path, 
     assert all(f"{threshold:.3f}" in page for threshold in thresholds.values())
 
 
+@pytest.mark.slow
 def test_experts_may_name_the_task_or_the_item_alone(cli: Callable[..., Any], run: Path, tables: Path) -> None:
     answer = cli("calibrate", run, "--experts", tables / "experts.csv", "--json", *FAST)
     assert answer.code == 0, answer.err
@@ -220,6 +221,7 @@ def test_the_first_paragraph_says_what_experts_have_to_do(cli: Callable[..., Any
     assert "Next: let experts label a sample of dark, too" in study_lead(open_study(run))
 
 
+@pytest.mark.slow
 def test_cards_and_overview_of_a_study_have_intervals(cli: Callable[..., Any], run: Path, tables: Path) -> None:
     assert cli("calibrate", run, "--experts", tables / "experts.csv", *FAST).code == 0
     assert cli("evaluate", run, "--scores", tables / "scores.csv", "--n-vote-bootstrap", 0, *FAST).code == 0
@@ -288,6 +290,7 @@ def test_a_sheet_from_chosen_items(cli: Callable[..., Any], run: Path, tmp_path:
     assert (answer.code, "1 items have no soft label, such as 'nowhere'" in answer.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_sheet_for_classes_comes_back_with_weights(cli: Callable[..., Any], classes: Path, tmp_path: Path) -> None:
     sheet, key = tmp_path / "sheet.csv", tmp_path / "sheet.key.csv"
     answer = cli("sample-experts", classes, "-o", sheet, "--budget", 20)
@@ -334,6 +337,7 @@ def test_a_key_that_does_not_fit_the_classes(
     assert (answer.code, said in answer.err) == (2, True), answer.err
 
 
+@pytest.mark.slow
 def test_groups_of_a_calibration_must_cover_the_items(
     cli: Callable[..., Any], run: Path, tables: Path, tmp_path: Path
 ) -> None:

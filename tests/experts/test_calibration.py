@@ -164,6 +164,7 @@ def test_few_labels_move_the_threshold_a_little(n: int) -> None:
     assert (result.labels.p_calibrated < result.labels.p_calibrated_hi).all()
 
 
+@pytest.mark.slow
 def test_unsure_counts_as_no_label_and_is_reported() -> None:
     said = np.where(SHARP, "yes", "no").astype(object)
     said[::4] = "unsure"
@@ -205,6 +206,7 @@ def test_results_are_stored_and_read_back_as_the_same_values(tmp_path: object) -
         np.testing.assert_array_equal(back.soft_map.apply(P), result.soft_map.apply(P))
 
 
+@pytest.mark.slow
 def test_ties_are_never_split_by_a_bin_or_a_threshold() -> None:
     rng = np.random.default_rng(1)
     p = rng.choice([0.05, 0.3, 0.31, 0.8], 1000)
@@ -258,6 +260,7 @@ def test_of_sampled_takes_the_mean_of_the_labelled_items() -> None:
     assert sampled.threshold != everything.threshold
 
 
+@pytest.mark.slow
 def test_even_ties_are_negative_unless_asked() -> None:
     yes, no = np.ones(2000), np.zeros(2000)
     negative = quietly(crowd(P), panel_of(ITEMS, yes, SHARP, no, SHARP), bins=10)
@@ -462,6 +465,7 @@ def test_bad_settings_are_refused(settings: dict[str, object], kind: type[Except
         calibrate(crowd(P), panel_of(ITEMS, SHARP, SHARP), **settings)
 
 
+@pytest.mark.slow
 def test_result_is_plain_json_and_seeded() -> None:
     rng = np.random.default_rng(6)
     labels = crowd(rng.beta(0.4, 0.8, 1000))

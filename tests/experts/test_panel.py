@@ -119,6 +119,7 @@ def test_chunks_do_not_change_the_answer(source: str, rule: str, monkeypatch: py
         assert parts.n_resamples == 50
 
 
+@pytest.mark.slow
 def test_intervals_of_the_map_are_wide_with_few_labels_and_narrow_with_many() -> None:
     rng = np.random.default_rng(3)
     widths = []

@@ -209,6 +209,7 @@ def test_nothing_to_draw_is_refused(budget: int) -> None:
         sample_for_experts(soft_labels(SKEWED), budget)
 
 
+@pytest.mark.slow
 def test_expected_error_rate_is_what_simulated_experts_give() -> None:
     """If p is right, weighted error rates of sheets spread as much as `expect` says."""
     rng = np.random.default_rng(2)

@@ -108,6 +108,7 @@ def close(a, b, name=""):
 # Every metric on each table: to draw tables takes longer than to judge them.
 
 
+@pytest.mark.slow
 @given(table=TABLES)
 @settings(max_examples=60)
 def test_weights_are_copies(table):
@@ -139,6 +140,7 @@ def test_values_stay_in_their_range(table):
             assert entry.low - 1e-12 <= value <= entry.high + 1e-12, name
 
 
+@pytest.mark.slow
 @given(table=TABLES)
 @settings(max_examples=60)
 def test_monotone_transformations_leave_rankings_alone(table):

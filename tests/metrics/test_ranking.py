@@ -83,6 +83,7 @@ def test_precision_and_recall_at_k(k, ties, precision, recall):
     assert_allclose(recall_at_k(TIED_LABELS, TIED_SCORES, k, ties=ties), recall, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ties_at_the_cut_are_the_mean_over_all_orders():
     rng = np.random.default_rng(5)
     orders = [rng.permutation(8) for _ in range(20_000)]

@@ -235,6 +235,7 @@ def test_the_divergence_of_annotators_by_hand() -> None:
 # --- acceleration ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNED)
 def test_accelerated_and_plain_sweeps_end_at_the_same_labels(crowd: Any, name: str) -> None:
     votes, prior = crowd.votes, PRIORS[name]
@@ -276,6 +277,7 @@ def test_the_cap_is_kept_and_said(crowd: Any, model: str) -> None:
     assert found.diagnostics.notices[-1].kind == "convergence"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_a_run_resumed_after_any_sweep_is_the_uninterrupted_one(crowd: Any, name: str) -> None:
     prior, votes = PRIORS[name], crowd.votes

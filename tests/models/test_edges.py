@@ -202,9 +202,10 @@ def test_repeats_that_are_kept_are_further_votes(engine: dict[str, Any]) -> None
     assert twice <= once + 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{"engine": "coordinate"}, pytest.param({"max_steps": 30}, marks=pytest.mark.slow)],
+    [{"engine": "coordinate"}, {"max_steps": 30}],
     ids=["coordinate", "svi"],
 )
 @pytest.mark.filterwarnings("ignore::softgold.errors.ConvergenceWarning")

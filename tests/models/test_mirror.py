@@ -50,6 +50,7 @@ def fit_with_doubt(votes: VoteTable, **options: Any) -> Fit:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slips", [0.0, 0.1], ids=["exact opposites", "with slips"])
 @pytest.mark.parametrize("n_items", [50, 5000])
 @pytest.mark.parametrize("model", ["two-class", "glad"])

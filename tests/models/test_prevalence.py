@@ -38,6 +38,7 @@ def rare() -> Any:
     return softgold.simulate(n_items=600, n_annotators=40, votes_per_item=8, prevalence=0.15, seed=11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positives", [0.15, 0.5, 0.8])
 @pytest.mark.parametrize("lean", [-0.3, 0.0, 0.3])
 def test_intervals_hold_the_true_rates_at_any_prevalence(positives: float, lean: float) -> None:

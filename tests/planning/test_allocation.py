@@ -9,7 +9,7 @@ import pytest
 import softgold
 from softgold.errors import InputError, UsageError
 from softgold.models.base import Fit
-from softgold.planning import Crew, plan_votes, read_crew
+from softgold.planning import Crew, allocation, plan_votes, read_crew
 from softgold.planning.allocation import PLAN_COLUMNS, allocate
 from softgold.planning.assignment import NEWCOMER_VOTES, _Desk, _fill
 from softgold.planning.outcomes import Outlook
@@ -17,7 +17,7 @@ from softgold.planning.outcomes import Outlook
 
 def outlook_of(values: list[list[float]]) -> Outlook:
     brier = 1 - np.cumsum(np.column_stack([np.zeros(len(values)), values]), axis=1)
-    return Outlook(brier, brier, np.zeros(len(values)))
+    return Outlook(brier, brier)
 
 
 def test_every_vote_goes_where_it_is_worth_most() -> None:
@@ -28,6 +28,15 @@ def test_every_vote_goes_where_it_is_worth_most() -> None:
 
 def test_a_second_vote_never_counts_more_than_the_first() -> None:
     assert allocate(outlook_of([[0.01, 0.50], [0.02, 0.02]]), 2, np.full(2, 2)).tolist() == [0, 2]
+
+
+def test_some_items_at_a_time_get_the_same_votes(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.sort(np.random.default_rng(0).integers(1, 9, size=(50, 3)) / 100)[:, ::-1]  # many are equal
+    outlook, limit = outlook_of(values.tolist()), np.arange(50) % 4
+    whole = [allocate(outlook, budget, limit).tolist() for budget in (1, 10, 37, 60)]
+    monkeypatch.setattr(allocation, "ITEMS_AT_ONCE", 7)
+    assert [allocate(outlook, budget, limit).tolist() for budget in (1, 10, 37, 60)] == whole
+    assert [sum(votes) for votes in whole] == [1, 10, 37, 60]
 
 
 def test_limits_hold() -> None:

@@ -189,6 +189,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::softgold.errors.DataWarning")  # single annotators
 @pytest.mark.parametrize("way", ["anywhere", "on a fifth of the items"])
 @pytest.mark.parametrize("study", STUDIES)

@@ -122,6 +122,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, start: bytes, streamed: s
         list(VoteFiles("votes.csv", (path,)).batches(100_000))
 
 
+@pytest.mark.slow
 def test_a_quote_left_open_before_many_lines_is_found_soon(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_bytes(HEADER + b'"x,a,1\n' + b"x,a,1\n" * (BLOCK_BYTES // 3))

@@ -88,6 +88,7 @@ def test_an_archive_of_several_tables(tmp_path: Path) -> None:
         read_votes(f"{path}::other.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda data: zipped("v.csv", data=data)])
 def test_bombs_end_at_the_limit(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "votes.csv"

@@ -124,6 +124,7 @@ def test_classes_need_the_same_items(fits: dict[str, softgold.Fit]) -> None:
         combine_classes({"a": labels[0], "b": other.posterior.soft_labels()})
 
 
+@pytest.mark.slow
 def test_fit_to_report_on_the_command_line(cli: Callable[..., Any], tmp_path: Path) -> None:
     frames = [simulated(seed).votes.to_frame().assign(task=name) for seed, name in enumerate(("one", "two"))]
     pd.concat(frames).to_csv(tmp_path / "votes.csv", index=False)

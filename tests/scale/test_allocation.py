@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import resource
 import numpy as np
@@ -26,6 +28,7 @@ print(inside, faults())
 """
 
 
+@pytest.mark.slow
 def test_pages_are_kept_within_and_given_back_after() -> None:
     environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts its workers
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)

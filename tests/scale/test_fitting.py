@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::softgold.errors.SoftgoldWarning
 
 StoreOf = Callable[..., VoteStore]
 CHUNK = 12
+FAST = ("three readers", "abstentions")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,9 @@ def check_bits(found: StreamedFit, expected: Fit) -> None:
 
 
 @pytest.mark.parametrize("model", ["two-class", "glad"])
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in FAST else pytest.param(kind, marks=pytest.mark.slow) for kind in TABLES]
+)
 def test_sweeps_over_disk_and_memory_agree_to_the_bit(
     kind: str, model: str, vote_frame: pd.DataFrame, store_of: StoreOf
 ) -> None:
@@ -65,6 +68,7 @@ def test_sweeps_over_disk_and_memory_agree_to_the_bit(
     assert mine.expected_wrong == pytest.approx(theirs.expected_wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["mean", "all"])
 def test_repeats_that_stay_agree_to_the_bit(rule: str, vote_frame: pd.DataFrame, store_of: StoreOf) -> None:
     rows = with_repeats(vote_frame)
@@ -81,6 +85,7 @@ def test_mini_batches_from_disk_agree_to_the_bit(kind: str, vote_frame: pd.DataF
     check_bits(on_disk(store_of(rows), **options), fit(read_votes(rows), **options))
 
 
+@pytest.mark.slow
 def test_a_fit_resumed_from_any_state_is_the_uninterrupted_one(vote_frame: pd.DataFrame, store_of: StoreOf) -> None:
     store, states = store_of(vote_frame), []
     settings = find_model("two-class").settings(engine="coordinate")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ import pytest
 from softgold.errors import DataWarning, InputError
 from softgold.output import json_text
 from softgold.readers import read_votes
+from softgold.tables import description
+from softgold.tables.description import describe_agreement
 from softgold.tables.votes import VoteTable
 
 
@@ -153,3 +155,14 @@ def test_a_table_without_pairs_has_no_agreement() -> None:
     assert np.isnan(found.agreement.share)
     assert json.loads(json_text(found))["agreement"]["share"] is None
     assert "agreement            unknown" in str(found)
+
+
+def test_agreement_of_some_items_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 6, size=100)
+    positives = rng.integers(0, counts + 1).astype(np.float64)
+    whole = describe_agreement(counts, positives, positives)
+    monkeypatch.setattr(description, "ITEMS_AT_ONCE", 7)
+    in_pieces = describe_agreement(counts, positives, positives)
+    assert in_pieces == replace(whole, share=in_pieces.share)
+    assert in_pieces.share == pytest.approx(whole.share, abs=1e-15)

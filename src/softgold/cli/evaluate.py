@@ -87,8 +87,10 @@ def command(
     Prints ordinary metrics beside soft ones and writes metrics.csv and evaluation.json.
     """
     from softgold.cli.studies import evaluate_class_run, read_group_column
-    from softgold.evaluation import evaluate as run_evaluation
-    from softgold.evaluation.metrics import LENGTHS
+    from softgold.evaluation.alignment import align
+    from softgold.evaluation.metrics import LENGTHS, METRICS
+    from softgold.evaluation.run import Plan, judge
+    from softgold.metrics.bootstrap.engine import Settings
     from softgold.output import RUN_MARKER, new_folder, reading, stamps
     from softgold.readers import read_scores
     from softgold.runs import is_study, open_study, soft_labels_path, write_result
@@ -121,25 +123,22 @@ def command(
         table, column, released, tasks = _read_soft(run, soft_labels, soft, item_col, models.item_ids, quiet=quiet)
         began = stamps(folder, (RUN_MARKER, *RESULTS["evaluation"].made_from))
     soft_path = soft_labels if run is None else soft_labels_path(run)
-    with progress(f"judging {len(models.models)} models on {len(models):,} items", STEPS, quiet=quiet) as advance:
-        result = run_evaluation(
-            table,
-            models,
-            soft=column,
-            labels=released if labels is None else _read_hard(labels),
-            tasks=tasks if tasks is not None else _read_tasks(task_col, group_col, items, folders, item_col),
-            groups=read_group_column(group_col, items, folders, [soft_path, scores], item_col),
-            k=LENGTHS if k is None else k,
-            missing=missing,
-            ignore_unknown=ignore_unknown,
-            n_bootstrap=n_bootstrap,
-            n_vote_bootstrap=n_vote_bootstrap,
-            level=level,
-            seed=seed,
-            workers=os.cpu_count() or 1,
-            on_progress=_steps(advance),
-        )
-    result = replace(result, soft=soft)
+    aligned = align(
+        table,
+        models,
+        soft=column,
+        labels=released if labels is None else _read_hard(labels),
+        tasks=tasks if tasks is not None else _read_tasks(task_col, group_col, items, folders, item_col),
+        groups=read_group_column(group_col, items, folders, [soft_path, scores], item_col),
+        missing=missing,
+        ignore_unknown=ignore_unknown,
+    )
+    what = f"judging {len(models.models)} models on {len(models):,} items"
+    del table, models, released, tasks  # ids of millions of items are not held while they are judged
+    drawing = Settings(n_bootstrap, level, seed, workers=os.cpu_count() or 1)
+    lengths = LENGTHS if k is None else tuple(k)
+    with progress(what, STEPS, quiet=quiet) as advance:
+        result = judge(aligned, soft, Plan(METRICS, lengths, drawing, n_vote_bootstrap, missing, _steps(advance)))
     with new_folder(folder):
         written = write_result(result, folder, inputs=[scores], force=force, began=began)
     if as_json:

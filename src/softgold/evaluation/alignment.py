@@ -35,8 +35,8 @@ class TaskData:
         scores: Scores of K models, shape (n, K).
         n_votes: Votes of each item, shape (n,); 0 where unknown.
         n_positive: Positive votes, shape (n,).
-        groups: Number of the group of each item, counted over all tasks, shape (n,); every item by itself without
-            groups.
+        groups: Number of the group of each item, counted over all tasks, shape (n,); None where every item is by
+            itself.
         n_dropped: Items of the task that were left out, because a model has no score for them.
     """
 
@@ -46,7 +46,7 @@ class TaskData:
     scores: FloatArray
     n_votes: NDArray[np.int64]
     n_positive: FloatArray
-    groups: NDArray[np.intp]
+    groups: NDArray[np.intp] | None
     n_dropped: int
 
     def __len__(self) -> int:
@@ -106,11 +106,11 @@ def align(
             scores=values[kept],
             n_votes=soft_labels.n_votes[kept],
             n_positive=soft_labels.n_positive[kept],
-            groups=codes[kept] if n_groups else np.arange(count),
+            groups=None if codes is None else codes[kept],
             n_dropped=int((members & ~used).sum()),
         )
         for name, members in _tasks(soft_labels, used, tasks, notices)
-        for kept, count in [_kept(members & used)]
+        for kept in [_kept(members & used)]
     )
     _check_sizes(cut)
     name = "" if groups is None else str(getattr(groups, "name", None) or "group")
@@ -121,14 +121,14 @@ def _in_order(scores: Scores, position: NDArray[np.intp], n_items: int) -> Float
     """Return the scores in the order of the soft labels, shape (I, K); NaN where an item has none."""
     if len(position) == n_items and np.array_equal(position, np.arange(n_items)):
         return scores.values  # millions of them are not copied
-    values = np.full((n_items, len(scores.models)), np.nan)
+    values = np.full((n_items, len(scores.models)), np.nan, order="F")
     values[position[position >= 0]] = scores.values[position >= 0]
     return values
 
 
-def _kept(items: NDArray[np.bool_]) -> tuple[NDArray[np.bool_] | slice, int]:
-    """Return what takes some of the items, without a copy if these are all of them, and their number."""
-    return (slice(None) if items.all() else items), int(items.sum())
+def _kept(items: NDArray[np.bool_]) -> NDArray[np.bool_] | slice:
+    """Return what takes some of the items, without a copy if these are all of them."""
+    return slice(None) if items.all() else items
 
 
 def _check_sizes(tasks: tuple[TaskData, ...]) -> None:
@@ -223,10 +223,12 @@ def _tasks(
     return [(name, members) for name, members in found if (members & used).any()]
 
 
-def _group_codes(soft_labels: SoftLabels, used: NDArray[np.bool_], groups: ByItem) -> tuple[NDArray[np.intp], int]:
+def _group_codes(
+    soft_labels: SoftLabels, used: NDArray[np.bool_], groups: ByItem
+) -> tuple[NDArray[np.intp] | None, int]:
     """Return the number of the group of each item, -1 for an item that is not used, and how many groups there are."""
     if groups is None:
-        return np.arange(len(soft_labels)), 0
+        return None, 0
     names = _by_item(soft_labels, used, groups, "group")
     codes, found = pd.factorize(names.where(used))
     if len(found) < 2:

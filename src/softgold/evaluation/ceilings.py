@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from softgold.evaluation.alignment import TaskData
 from softgold.evaluation.metrics import MetricSpec
 from softgold.evaluation.result import Notice
-from softgold.metrics import Ranking, brier_score, log_loss
+from softgold.metrics import brier_score, log_loss
+from softgold.metrics.bootstrap.plans import ItemPlan
+from softgold.metrics.bootstrap.rankings import RankingSums, rank_items, ranking_sums
 
 FloatArray = NDArray[np.float64]
 
@@ -50,17 +52,24 @@ def references(specs: tuple[MetricSpec, ...], soft: FloatArray) -> dict[str, Ref
     >>> round(found["soft_auroc"].ceiling, 4)
     0.9444
     """
-    ranking, mean = Ranking.from_scores(soft, soft), float(soft.mean())
+    ranking, mean = _own_ranking(soft, max((spec.length for spec in specs), default=0)), float(soft.mean())
     constant = np.full(len(soft), mean)
     found = {
-        "soft_auroc": Reference(0.5, ranking.auroc()),
-        "soft_ap": Reference(mean, ranking.average_precision()),
+        "soft_auroc": Reference(0.5, float(ranking.auroc()[0])),
+        "soft_ap": Reference(mean, float(ranking.average_precision()[0])),
         "brier": Reference(brier_score(soft, constant), brier_score(soft, soft)),
         "log_loss": Reference(log_loss(soft, constant), log_loss(soft, soft)),
         "ece": Reference(nan, 0.0),
     }
-    lists = {spec.name: Reference(mean, ranking.precision_at(spec.length)) for spec in specs if _is_soft_list(spec)}
-    return {spec.name: (found | lists).get(spec.name, Reference()) for spec in specs}
+    for spec in specs:
+        if _is_soft_list(spec):
+            found[spec.name] = Reference(mean, float(ranking.precision_at(spec.length)[0]))
+    return {spec.name: found.get(spec.name, Reference()) for spec in specs}
+
+
+def _own_ranking(soft: FloatArray, longest: int) -> RankingSums:
+    """Return the sums down the ranking of the soft labels by themselves, which are not held for every item."""
+    return ranking_sums(rank_items(soft), ItemPlan.of_items(soft).observed(), (0,), longest)[0]
 
 
 def _is_soft_list(spec: MetricSpec) -> bool:

@@ -112,7 +112,6 @@ def evaluate(
         >>> swap.first, swap.second, swap.is_separated
         ('x', 'y', False)
     """
-    check_positive_int(n_vote_bootstrap, "n_vote_bootstrap", minimum=0)
     table = soft_labels if isinstance(soft_labels, SoftLabels) else read_soft_labels(soft_labels)
     models = scores if isinstance(scores, Scores) else read_scores(scores, missing="keep")
     aligned = align(
@@ -140,6 +139,10 @@ class Plan:
     n_vote_bootstrap: int
     missing: Missing
     on_progress: OnProgress
+
+    def __post_init__(self) -> None:
+        """Check what `Settings` does not."""
+        check_positive_int(self.n_vote_bootstrap, "n_vote_bootstrap", minimum=0)
 
 
 class _Progress:

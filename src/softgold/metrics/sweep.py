@@ -27,8 +27,28 @@ class Order:
     """
 
     items: NDArray[np.integer]
-    starts: NDArray[np.intp] | None
+    starts: NDArray[np.integer] | None
     thresholds: FloatArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups G."""
+        return len(self.items) if self.starts is None else len(self.starts)
+
+    def edges(self, first: int, last: int) -> NDArray[np.integer]:
+        """Return where the groups from `first` to before `last` start, and where the last of them ends."""
+        last = min(last, self.n_groups)
+        if self.starts is None:
+            return np.arange(first, last + 1)
+        end = self.starts[last] if last < len(self.starts) else len(self.items)
+        return np.append(self.starts[first:last], end)
+
+    def groups_of(self, n_items: int) -> int:
+        """Return how many groups hold the first `n_items`, or all of them."""
+        places = min(n_items, len(self.items))
+        if self.starts is None:
+            return places
+        return int(np.searchsorted(self.starts, self.starts.dtype.type(places)))  # a plain int would copy the starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +85,7 @@ def rank(scores: FloatArray) -> Order:
     return Order(items, np.flatnonzero(is_first), ordered[is_first])
 
 
-def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.intp] | None) -> Sweep:
+def sweep_of(weight: FloatArray, positives: FloatArray, starts: NDArray[np.integer] | None) -> Sweep:
     """Return the running sums of rows in ranked order, one entry per group that begins at `starts`.
 
     Args:

@@ -38,7 +38,7 @@ def json_text(value: Any) -> str:
 
 
 def _indented(value: Any, margin: str = "\n") -> str:
-    """Return what `json.dumps` with `indent=2` gives, several times as fast: C encodes the lists of plain values."""
+    """Return what `json.dumps` with `indent=2` gives, in less time: C encodes the lists of plain values."""
     inner = margin + "  "
     if isinstance(value, dict) and value:
         rows = (f"{_encoder().encode(key)}: {_indented(entry, inner)}" for key, entry in value.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,7 @@ PLAN_COLUMNS = (
 )
 MAX_PER_ITEM = 3
 MOST_PER_ITEM = 20  # the number of outcomes of so many votes is in the tens of thousands
+ITEMS_AT_ONCE = 1 << 20
 CLOSED = 0.01**2  # a vote that is expected to move p by less than 0.01 (root mean square) is not worth buying
 
 
@@ -139,15 +141,21 @@ def plan_votes(
     pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
     outlook = look_ahead(beliefs, pool, max_per_item)
     limit = np.broadcast_to(max_per_item, beliefs.n_items)
-    if annotators is None:
-        return _plan(beliefs, outlook, allocate(outlook, budget, limit))
-    _check_capacity(annotators, budget)
-    wanted = allocate(outlook, budget, np.minimum(limit, annotators.n_free(beliefs.votes)))
-    chosen = _by_value(outlook, wanted)
-    assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
-    given = np.zeros_like(wanted)
-    np.add.at(given, chosen[assignment.rows], 1)
-    return _plan(beliefs, outlook, given, assignment, chosen)
+    if annotators is not None:
+        _check_capacity(annotators, budget)
+        limit = np.minimum(limit, annotators.n_free(beliefs.votes))
+    wanted = allocate(outlook, budget, limit)
+    priority, error = outlook.brier[:, 0] - outlook.brier[:, 1], outlook.error
+    del outlook  # of millions of items, each of its arrays takes hundreds of MB
+    assignment = None
+    if annotators is not None:
+        chosen = _by_value(priority, wanted)
+        assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
+        assignment = replace(assignment, rows=chosen[assignment.rows])
+        wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)
+    before, after = error[:, 0].copy(), np.take_along_axis(error, wanted[:, None], axis=1)[:, 0]
+    del error
+    return _plan(beliefs, priority, before, after, wanted, assignment)
 
 
 def _check_capacity(crew: Crew, budget: int) -> None:
@@ -166,10 +174,8 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     than that of the vote before it, which has to be bought first.
     """
     depth = outlook.brier.shape[1] - 1
-    value = outlook.brier[:, :-1] - outlook.brier[:, 1:]
-    np.minimum.accumulate(value, axis=1, out=value)
-    value[np.arange(depth) >= limit[:, None]] = -np.inf
-    open_votes = int((value > CLOSED).sum())
+    worth = np.concatenate([value[value > CLOSED] for value in _values(outlook, limit)])
+    open_votes = len(worth)
     if not (limit > 0).any():
         raise UsageError("no item is open: everybody who is free has voted on every item")
     if open_votes == 0:
@@ -183,51 +189,60 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
             "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
             "(--max-per-item)"
         )
-    return np.asarray(_most_valuable(value, budget).sum(axis=1), dtype=np.int64)
+    worth.partition(open_votes - budget)
+    least = float(worth[open_votes - budget])
+    equal = budget - int((worth > least).sum())  # of equal values the first are bought
+    found = np.empty(len(outlook.brier), dtype=np.int64)
+    for start, value in zip(range(0, len(found), ITEMS_AT_ONCE), _values(outlook, limit), strict=True):
+        chosen = np.asarray(value > least)
+        some = np.flatnonzero(value == least)[:equal]
+        chosen.ravel()[some] = True
+        equal -= len(some)
+        found[start : start + len(value)] = chosen.sum(axis=1)
+    return found
 
 
-def _most_valuable(value: FloatArray, count: int) -> NDArray[np.bool_]:
-    """Return which of the values are the `count` largest, the first of equal ones; same shape."""
-    worth = value[value > CLOSED]
-    worth.partition(len(worth) - count)
-    least = worth[len(worth) - count]
-    chosen = np.asarray(value > least)
-    equal = np.flatnonzero(value == least)
-    chosen.ravel()[equal[: count - int(chosen.sum())]] = True
-    return chosen
+def _values(outlook: Outlook, limit: IntArray) -> Iterator[FloatArray]:
+    """Give the values of the votes on some items at a time, shape (n, N)."""
+    for start in range(0, len(outlook.brier), ITEMS_AT_ONCE):
+        rows = slice(start, start + ITEMS_AT_ONCE)
+        value = outlook.brier[rows, :-1] - outlook.brier[rows, 1:]
+        np.minimum.accumulate(value, axis=1, out=value)
+        value[np.arange(value.shape[1]) >= limit[rows, None]] = -np.inf
+        yield value
 
 
-def _by_value(outlook: Outlook, wanted: IntArray) -> IntArray:
+def _by_value(priority: FloatArray, wanted: IntArray) -> IntArray:
     """Return the items that get votes, the one whose next vote is worth most first."""
     chosen = np.flatnonzero(wanted)
-    value = outlook.brier[chosen, 0] - outlook.brier[chosen, 1]
-    return chosen[np.argsort(-value, kind="stable")]
+    return chosen[np.argsort(-priority[chosen], kind="stable")]
 
 
 def _plan(
     beliefs: Beliefs,
-    outlook: Outlook,
+    priority: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
     wanted: IntArray,
-    assignment: Assignment | None = None,
-    rows: IntArray | None = None,
+    assignment: Assignment | None,
 ) -> VotePlan:
-    chosen = _by_value(outlook, wanted)
-    if assignment is not None and rows is not None:  # an item may have lost all its votes because nobody was free
+    """Return the plan; arguments of shape (I,), and the assignment with the items of the whole table as its rows."""
+    chosen = _by_value(priority, wanted)  # an item may have lost all its votes because nobody was free
+    if assignment is not None:
         place = np.full(len(wanted), -1)
         place[chosen] = np.arange(len(chosen))
-        assignment = replace(assignment, rows=place[rows[assignment.rows]])
-    posterior, error = beliefs.posterior, outlook.error
-    after = error[np.arange(len(wanted)), wanted]
+        assignment = replace(assignment, rows=place[assignment.rows])
+    posterior = beliefs.posterior
     return VotePlan(
         posterior.item_ids[chosen],
-        outlook.brier[chosen, 0] - outlook.brier[chosen, 1],
+        priority[chosen],
         posterior.soft_labels().p[chosen],
         posterior.item_counts[chosen],
         wanted[chosen],
-        error[chosen, 0],
+        before[chosen],
         after[chosen],
         beliefs.n_items,
-        float(error[:, 0].mean()),
+        float(before.mean()),
         float(after.mean()),
         assignment,
     )

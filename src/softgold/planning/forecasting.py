@@ -187,12 +187,19 @@ def _unsettled(beliefs: Beliefs) -> tuple[float, Ambiguous]:
     positive = beliefs.states.positive
     left = np.minimum(positive, 1 - positive)
     table = np.column_stack([left, left > UNSETTLED])
-    found = np.concatenate(list(beliefs.each_chunk(lambda rows, mass: mass @ table)))
-    sure = beliefs.certainty
-    error_left = sure * found[:, 0] + (1 - sure) * (1 - found[:, 0])
     posterior, p = beliefs.posterior, beliefs.posterior.soft_labels().p
-    error_left = np.minimum(error_left, np.minimum(p, 1 - p))
-    items = np.flatnonzero(found[:, 1] > 0.5)
+    error_left, unsettled = np.empty(beliefs.n_items), np.empty(beliefs.n_items, dtype=bool)
+
+    def work(rows: slice, mass: FloatArray) -> None:
+        known, share = (mass @ table).T
+        sure = beliefs.certainty[rows]
+        error = sure * known + (1 - sure) * (1 - known)
+        error_left[rows] = np.minimum(error, np.minimum(p[rows], 1 - p[rows]))
+        unsettled[rows] = share > 0.5
+
+    for _ in beliefs.each_chunk(work):
+        pass
+    items = np.flatnonzero(unsettled)
     items = items[np.argsort(-error_left[items], kind="stable")]
     ambiguous = Ambiguous(posterior.item_ids[items], p[items], posterior.item_counts[items], error_left[items])
     return float(error_left.mean()), ambiguous

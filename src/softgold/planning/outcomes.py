@@ -26,12 +26,10 @@ class Outlook:
     Attributes:
         error: Expected chance that the label is wrong, E[min(p, 1 - p)].
         brier: Expected Brier score, E[p (1 - p)]. Its fall by n votes is E[(p' - p)^2].
-        floor: Expected chance of a wrong label if the state were known, which no number of votes goes below, (I,).
     """
 
     error: FloatArray
     brier: FloatArray
-    floor: FloatArray
 
 
 def look_ahead(beliefs: Beliefs, pool: VoterPool, depth: int) -> Outlook:
@@ -39,9 +37,7 @@ def look_ahead(beliefs: Beliefs, pool: VoterPool, depth: int) -> Outlook:
     likelihood, starts = _outcomes(pool, depth)
     positive = beliefs.states.positive
     both = np.hstack([likelihood, likelihood * positive[:, None]])
-    unknowable = np.minimum(positive, 1 - positive)
     error, brier = np.empty((2, beliefs.n_items, depth + 1))
-    floor = np.empty(beliefs.n_items)
 
     def work(rows: slice, mass: FloatArray) -> None:
         total, first = np.hsplit(mass @ both, 2)
@@ -53,12 +49,10 @@ def look_ahead(beliefs: Beliefs, pool: VoterPool, depth: int) -> Outlook:
         first *= other
         first /= total
         brier[rows] = np.add.reduceat(first, starts, axis=1)
-        left = sure[:, 0] * (mass @ unknowable) + (1 - sure[:, 0]) * (1 - mass @ unknowable)
-        floor[rows] = np.minimum(left, error[rows, 0])
 
     for _ in beliefs.each_chunk(work):
         pass
-    return Outlook(error, brier, floor)
+    return Outlook(error, brier)
 
 
 def _outcomes(pool: VoterPool, depth: int) -> tuple[FloatArray, NDArray[np.intp]]:

@@ -62,7 +62,7 @@ def _read_wide(table: Source, items: int, ignore: Sequence[str]) -> tuple[Scores
     check_names(table, models, "model")
     columns = table.load([items, *positions])
     ids, warning = read_unique_ids(table, items, columns.pop(0))
-    values = np.empty((len(ids), len(models)))
+    values = np.empty((len(ids), len(models)), order="F")  # one model after the other, as they are read and ranked
     for number, at in enumerate(positions):
         values[:, number] = parse_numbers(table, at, columns.pop(0), "a score")
     return Scores(ids, models, values), warning

@@ -131,7 +131,7 @@ def _plan_table(plan: VotePlan) -> Table:
 
 def _ambiguous_table(found: Forecast) -> Table:
     items = found.ambiguous
-    values = list(zip(items.item_ids, items.p, items.n_votes, items.error_left, strict=True))[:MOST_ITEMS]
+    values = islice(zip(items.item_ids, items.p, items.n_votes, items.error_left, strict=True), MOST_ITEMS)
     rows = [(named(item), real(p), amount(count), percent(left)) for item, p, count, left in values]
     more = "'softgold next RUN --ambiguous FILE' lists all." if len(items) > MOST_ITEMS else ""
     words = "No number of votes is expected to settle these: ask an expert."

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from softgold.errors import StorageError
 from softgold.runs.files import cause
 from softgold.tables.description import VoteDescription, describe_votes
-from softgold.tables.ids import find_ids
+from softgold.tables.ids import as_arrow, find_ids
 from softgold.tables.parts import PART_VOTES, FloatArray, PartVotes, StorePart
 
 TEXT = pa.large_string()
@@ -83,7 +83,7 @@ class StoredVotes:
             for rows in _whole_items(arrow_parquet.ParquetFile(file, read_dictionary=["annotator"])):
                 starts, ids = _item_starts(rows["item"])
                 part = StorePart(number, first, len(ids), rows.num_rows)
-                if not ids.equals(pa.array(self.item_ids[part.rows].array).cast(TEXT)):
+                if not ids.equals(as_arrow(self.item_ids[part.rows]).cast(TEXT)):
                     raise ValueError("its items are not those of the soft labels")
                 yield part, self._votes(rows, starts)
                 first, number = first + part.n_items, number + 1

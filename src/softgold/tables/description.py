@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 
 # An annotator with fewer votes than this may give one answer throughout by chance.
 MANY_VOTES = 10
+ITEMS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -132,18 +133,18 @@ def describe_agreement(counts: IntArray, positives: FloatArray, squares: FloatAr
     >>> describe_agreement(np.array([2, 2, 1]), np.array([1.0, 2.0, 1.0]), np.array([1.0, 2.0, 1.0]))
     Agreement(n_items=2, unanimous=1, tied=1, share=0.5)
     """
-    several = counts >= 2
-    n, k, q = counts[several].astype(np.float64), positives[several], squares[several]
-    if len(n) == 0:
-        return Agreement(0, 0, 0, float("nan"))
-    # Sum over pairs of different voters: (sum)^2 minus the sum of squares, for x and for 1 - x.
-    equal_pairs = (k**2 - q + (n - k) ** 2 - (n - 2 * k + q)) / (n * (n - 1))
-    return Agreement(
-        n_items=len(n),
-        unanimous=int(np.isclose(np.minimum(k, n - k), 0).sum()),
-        tied=int(np.isclose(2 * k, n).sum()),
-        share=float(equal_pairs.mean()),
-    )
+    n_items = unanimous = tied = 0
+    share = 0.0
+    for start in range(0, len(counts), ITEMS_AT_ONCE):
+        rows = slice(start, start + ITEMS_AT_ONCE)
+        several = counts[rows] >= 2
+        n, k, q = (part[rows][several].astype(np.float64) for part in (counts, positives, squares))
+        n_items += len(n)
+        unanimous += int(np.isclose(np.minimum(k, n - k), 0).sum())
+        tied += int(np.isclose(2 * k, n).sum())
+        # Sum over pairs of different voters: (sum)^2 minus the sum of squares, for x and for 1 - x.
+        share += float(((k**2 - q + (n - k) ** 2 - (n - 2 * k + q)) / (n * (n - 1))).sum())
+    return Agreement(n_items, unanimous, tied, share / n_items if n_items else float("nan"))
 
 
 def describe_votes(

@@ -55,7 +55,7 @@ def find_ids(ids: pd.Index[Any], wanted: pd.Index[Any]) -> NDArray[np.intp]:
         return np.arange(len(ids))
     if not (_is_arrow(ids) and _is_arrow(wanted)):
         return ids.get_indexer(wanted)
-    known, asked = _as_arrow(ids), _as_arrow(wanted)
+    known, asked = as_arrow(ids), as_arrow(wanted)
     if len(known) <= len(asked):
         return _places(asked, known)
     # The table of hashes is made of the smaller side.
@@ -87,7 +87,7 @@ def repeated_id(ids: pd.Index[Any]) -> Any:
     """Return the first id that is duplicated, or None where there is none."""
     if not _is_arrow(ids):
         return ids[ids.duplicated()][0] if ids.has_duplicates else None
-    at = first_repeat(_as_arrow(ids))
+    at = first_repeat(as_arrow(ids))
     return None if at is None else ids[at]
 
 
@@ -95,7 +95,8 @@ def _is_arrow(ids: pd.Index[Any]) -> bool:
     return isinstance(ids.dtype, pd.StringDtype) and ids.dtype.storage == "pyarrow" and not ids.hasnans
 
 
-def _as_arrow(ids: pd.Index[Any]) -> pa.Array:
+def as_arrow(ids: pd.Index[Any]) -> pa.Array:
+    """Return ids as one array of Arrow text, also where their index holds it in several."""
     texts = pa.array(ids.array)
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 

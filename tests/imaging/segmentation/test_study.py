@@ -152,6 +152,7 @@ class TestStudy:
         row = study.tasks[(study.tasks["metric"] == "ncc") & (study.tasks["split"] == "iid")].iloc[0]
         assert (row["n_cases"], row["n_undefined"]) == (12, 6)
 
+    @pytest.mark.slow
     def test_swapped_roles(self, toy, study):
         swapped = evaluate_cases(case_files(toy, toy / "splits.csv"), StudySettings(roles="ambiguity"))
         np.testing.assert_allclose(swapped.cases["image_aleatoric"], study.cases["image_epistemic"])
@@ -161,6 +162,7 @@ class TestStudy:
         result = evaluate_cases(case_files(toy, toy / "splits.csv"), settings)
         assert result.tasks["value"].notna().any()
 
+    @pytest.mark.slow
     def test_without_validation_cases(self, toy):
         steps = []
         with pytest.warns(DataWarning, match="fitted on the i.i.d. cases themselves"):

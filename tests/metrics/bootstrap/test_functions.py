@@ -71,6 +71,7 @@ def test_worked_annotation_bootstrap():
     assert_allclose(soft.defined, 0.9995935578925976, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sampled_annotation_bootstrap_tends_to_the_exact_one():
     drawn = annotation_bootstrap(
         VOTES.sum(axis=1), [3, 3, 3, 3], MODELS, metrics=["soft_auroc"], n_bootstrap=50_000, method="sample", seed=3
@@ -263,6 +264,7 @@ def test_memory_does_not_grow_with_the_number_of_replicates():
     assert peaks[1] < 1.1 * peaks[0]
 
 
+@pytest.mark.slow
 def test_coverage_of_the_interval():
     """The 90 % interval of the Brier score covers the truth about nine times in ten."""
     rng = np.random.default_rng(8)

@@ -34,7 +34,7 @@ class DrawnLabels:
     """Labels that differ between resamples: `positive` (n, C) out of `out_of` (n,) votes, or of (1,) for all items."""
 
     positive: Counts
-    out_of: FloatArray
+    out_of: NDArray[np.number]
 
     def take(self, items: NDArray[np.integer]) -> FloatArray:
         """Return the labels of some items, shape (len(items), C)."""

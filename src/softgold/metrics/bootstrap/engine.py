@@ -41,7 +41,7 @@ OnResamples = Callable[[int], None]
 
 RESAMPLES_PER_SEED = 64
 # Resamples of many items are drawn and evaluated some at a time, to bound the memory (one byte per item and resample).
-MAX_ELEMENTS = 1 << 25
+MAX_ELEMENTS = 1 << 26
 # Seconds of work that are worth the start of processes, which takes about two.
 WORTH_PROCESSES = 6.0
 # More items than these are not handed to processes, each of which would hold what is prepared of every model.

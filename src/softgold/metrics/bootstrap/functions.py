@@ -187,7 +187,8 @@ def vote_plan(n_positive: ArrayLike, n_votes: ArrayLike, *, rules: tuple[VoteRul
         raise InputError(
             f"n_positive must lie between 0 and n_votes, got {positive[at]} of {votes[at]} at position {at}"
         )
-    return VotePlan(positive.astype(np.int64), votes.astype(np.int64), rules)
+    kind = np.int32 if votes.max(initial=0) < 2**31 else np.int64
+    return VotePlan(positive.astype(kind), votes.astype(kind), rules)
 
 
 def _plan(unit: Unit, p: ArrayLike, groups: ArrayLike | None, n_votes: ArrayLike | None) -> Plan:

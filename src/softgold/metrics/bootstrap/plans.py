@@ -59,23 +59,23 @@ class ItemPlan:
 
     Attributes:
         labels: Labels of one kind or several, each of shape (n,).
-        groups: Number of the group of each item from 0, shape (n,); every item by itself without groups.
+        groups: Number of the group of each item from 0, shape (n,); None where every item is by itself.
         n_groups: Number of groups; some may have no item here, but items elsewhere.
     """
 
     labels: tuple[FloatArray, ...]
-    groups: NDArray[np.intp]
+    groups: NDArray[np.intp] | None
     n_groups: int
 
     @classmethod
     def of_items(cls, *labels: FloatArray) -> ItemPlan:
         """Redraw single items."""
-        return cls(labels, np.arange(len(labels[0])), len(labels[0]))
+        return cls(labels, None, len(labels[0]))
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self.groups)
+        return self.n_groups if self.groups is None else len(self.groups)
 
     @property
     def n_distinct(self) -> float:
@@ -101,7 +101,7 @@ class ItemPlan:
         return self._draw_of(weight.T), probability
 
     def _draw_of(self, copies: NDArray[np.number]) -> Draw:
-        weight = copies.take(self.groups, axis=0)
+        weight = copies if self.groups is None else copies.take(self.groups, axis=0)
         return Draw(weight, tuple(FixedLabels(values) for values in self.labels), weight.shape[1])
 
 
@@ -110,14 +110,14 @@ class VotePlan:
     """The votes of each item are drawn with replacement; the items stay.
 
     Attributes:
-        n_positive: Positive votes of each item, shape (n,).
-        n_votes: Votes of each item, shape (n,).
+        n_positive: Positive votes of each item, whole numbers, shape (n,).
+        n_votes: Votes of each item, likewise.
         rules: The kinds of label: "share": share of positive votes; ">" or ">=": 1 when that share is above (or at
             least) one half.
     """
 
-    n_positive: NDArray[np.int64]
-    n_votes: NDArray[np.int64]
+    n_positive: Counts
+    n_votes: Counts
     rules: tuple[VoteRule, ...] = ("share",)
 
     @property
@@ -143,10 +143,12 @@ class VotePlan:
         rows = np.zeros((count, self.n_items), dtype=np.uint8)
         step = max(1, UNIFORMS_AT_ONCE // self.n_items)
         for start in range(0, count, step):
-            some = rows[start : start + step]
-            uniform = rng.random(some.shape)
-            for at_most in self._at_most():
-                some += uniform >= at_most
+            for first in range(0, self.n_items, UNIFORMS_AT_ONCE):
+                items = slice(first, first + UNIFORMS_AT_ONCE)
+                some = rows[start : start + step, items]
+                uniform = rng.random(some.shape)
+                for at_most in self._at_most(items):
+                    some += uniform >= at_most
         return self._draw_of(np.ascontiguousarray(rows.T))
 
     def enumerate(self) -> tuple[Draw, FloatArray]:
@@ -162,25 +164,28 @@ class VotePlan:
         return self._draw_of(table), _normalised(log_probability.sum(axis=1))
 
     @cached_property
-    def _cumulative(self) -> tuple[FloatArray, NDArray[np.intp]]:
+    def _cumulative(self) -> tuple[FloatArray, NDArray[np.uint16]]:
         """P(at most v positive votes) for v = 0, 1, ... (rows) and each kind of item, and the kind of every item.
 
         A kind is a pair of n_votes and n_positive: there are few, however many items there are.
         """
         most = int(self.n_votes.max(initial=0))
-        codes, kind = np.unique(self.n_votes * (most + 1) + self.n_positive, return_inverse=True)
+        kind = (self.n_votes * (most + 1) + self.n_positive).astype(np.uint16)  # at most MAX_TABULATED_VOTES votes
+        codes = np.flatnonzero(np.bincount(kind))
+        number = np.zeros((most + 1) ** 2, dtype=np.uint16)
+        number[codes] = np.arange(len(codes))
         n_votes, n_positive = np.divmod(codes, most + 1)
         votes = np.arange(most)[:, None]
         tabulated = bdtr(np.minimum(votes, n_votes), n_votes, n_positive / n_votes)
-        return np.where(votes < n_votes, tabulated, 1.0), kind
+        return np.where(votes < n_votes, tabulated, 1.0), number[kind]
 
-    def _at_most(self) -> Iterator[FloatArray]:
-        """Yield P(at most v positive votes) of every item, for v = 0, 1, ...; kept where there is room for all."""
+    def _at_most(self, items: slice) -> Iterator[FloatArray]:
+        """Yield P(at most v positive votes) of some items, for v = 0, 1, ...; kept where there is room for all."""
         table, kind = self._cumulative
         if len(table) * len(kind) <= UNIFORMS_KEPT:
-            yield from self._expanded
+            yield from self._expanded[:, items]
         else:
-            yield from (row[kind] for row in table)
+            yield from (row[kind[items]] for row in table)
 
     @cached_property
     def _expanded(self) -> FloatArray:
@@ -192,13 +197,13 @@ class VotePlan:
         return (self.n_positive > 0) & (self.n_positive < self.n_votes)
 
     def _draw_of(self, counts: Counts) -> Draw:
-        weight = np.ones((self.n_items, 1))
+        weight = np.ones((self.n_items, 1), dtype=np.uint8)
         return Draw(weight, tuple(self._labels(counts, rule) for rule in self.rules), counts.shape[1])
 
     def _labels(self, counts: Counts, rule: VoteRule) -> DrawnLabels:
         if rule == "share":
             are_equal = self.n_votes.min(initial=1) == self.n_votes.max(initial=1)
-            return DrawnLabels(counts, (self.n_votes[:1] if are_equal else self.n_votes).astype(np.float64))
+            return DrawnLabels(counts, self.n_votes[:1] if are_equal else self.n_votes)
         # 2 c > n exactly when c > n // 2, and 2 c >= n exactly when c > (n - 1) // 2.
         most_negative = (self.n_votes if rule == ">" else self.n_votes - 1) // 2
         hard = counts > most_negative[:, None].astype(counts.dtype)

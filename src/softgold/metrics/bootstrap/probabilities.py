@@ -5,6 +5,7 @@ Each is made of sums over items that are linear in the weights, so that a block 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from softgold.metrics.sweep import ratio
 FloatArray = NDArray[np.float64]
 
 ITEMS_AT_ONCE = 2048
+# Of more predictions than these (items times models), losses and bins are not kept, but made again in every block.
+MOST_KEPT = 1 << 23
 # A class of less weight is absent from a resample: only rounding is left.
 NOTHING = 1e-12
 
@@ -46,27 +49,54 @@ class Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted probabilities q of K models, prepared for sums.
+class Chunk:
+    """Predicted probabilities of some items, prepared for sums.
 
     Attributes:
-        predicted: The probabilities, shape (K, n).
-        logarithmic: Logarithmic loss of each item if it is positive and if it is negative, shape (K, 2, n).
-        bins: Bins of equal width, for each chunk of items.
+        predicted: The probabilities, shape (K, items).
+        logarithmic: Logarithmic loss of each item if it is positive and if it is negative, shape (K, 2, items).
+        bins: Bins of equal width.
     """
 
     predicted: FloatArray
     logarithmic: FloatArray
-    bins: tuple[Bins, ...]
+    bins: Bins
 
-    def losses(self, part: slice) -> FloatArray:
-        """Return losses of some items if they are positive and if they are negative, shape (K, 2, 3, items).
+    @classmethod
+    def of(cls, predicted: FloatArray) -> Chunk:
+        """Prepare probabilities of shape (K, items)."""
+        logarithmic = np.negative(np.stack([xlogy(1.0, predicted), xlog1py(1.0, -predicted)], axis=1))
+        return cls(predicted, logarithmic, _bins(width_bins(predicted, N_BINS)))
+
+    def losses(self) -> FloatArray:
+        """Return losses of the items if they are positive and if they are negative, shape (K, 2, 3, items).
 
         They are squared, logarithmic where finite, and 1 where the logarithmic loss is infinite.
         """
-        predicted, logarithmic = self.predicted[:, part], self.logarithmic[..., part]
-        squared, infinite = np.stack([(1 - predicted) ** 2, predicted**2], axis=1), np.isinf(logarithmic)
-        return np.stack([squared, np.where(infinite, 0.0, logarithmic), infinite.astype(np.float64)], axis=2)
+        squared = np.stack([(1 - self.predicted) ** 2, self.predicted**2], axis=1)
+        infinite = np.isinf(self.logarithmic)
+        return np.stack([squared, np.where(infinite, 0.0, self.logarithmic), infinite.astype(np.float64)], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predicted probabilities q of K models.
+
+    Attributes:
+        predicted: The probabilities, shape (K, n).
+        kept: The chunks of items, prepared; None where there are too many to keep.
+    """
+
+    predicted: FloatArray
+    kept: tuple[Chunk, ...] | None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Give the items in chunks, prepared."""
+        if self.kept is not None:
+            yield from self.kept
+            return
+        for start in range(0, self.predicted.shape[1], ITEMS_AT_ONCE):
+            yield Chunk.of(self.predicted[:, start : start + ITEMS_AT_ONCE])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +140,8 @@ class ScoreSums:
 
 def predictions(predicted: FloatArray) -> Predictions:
     """Prepare the probabilities of K models, shape (K, n)."""
-    logarithmic = np.empty((len(predicted), 2, predicted.shape[1]))
-    bins = []
-    for start in range(0, predicted.shape[1], ITEMS_AT_ONCE):
-        part = slice(start, start + ITEMS_AT_ONCE)
-        some = predicted[:, part]
-        logarithmic[:, 0, part] = np.negative(xlogy(1.0, some))
-        logarithmic[:, 1, part] = np.negative(xlog1py(1.0, -some))
-        bins.append(_bins(width_bins(some, N_BINS)))
-    return Predictions(predicted, logarithmic, tuple(bins))
+    unprepared = Predictions(predicted, None)
+    return unprepared if predicted.size > MOST_KEPT else Predictions(predicted, tuple(unprepared.chunks()))
 
 
 def _bins(bins: NDArray[np.intp]) -> Bins:
@@ -135,7 +158,7 @@ def score_sums(models: Predictions, draw: Draw, which: int) -> tuple[ScoreSums, 
     losses = np.zeros((n_models, 2, 3, count))
     excess = np.zeros((n_models, N_BINS, count))
     totals = np.zeros((3, count))
-    for bins, start in zip(models.bins, range(0, n_items, ITEMS_AT_ONCE), strict=True):
+    for chunk, start in zip(models.chunks(), range(0, n_items, ITEMS_AT_ONCE), strict=True):
         part = slice(start, min(start + ITEMS_AT_ONCE, n_items))
         weights = draw.weight[part].astype(np.float64)
         labels = draw.labels[which].take(np.arange(part.start, part.stop))
@@ -143,8 +166,8 @@ def score_sums(models: Predictions, draw: Draw, which: int) -> tuple[ScoreSums, 
         totals[0] += weights.sum(axis=0)
         for side, (values, share) in enumerate(classes):
             totals[1 + side] += (share @ values)[0]
-        losses += _losses_of(models.losses(part), classes)
-        excess += _excess(bins, models.predicted[:, part], weights, labels)
+        losses += _losses_of(chunk.losses(), classes)
+        excess += _excess(chunk.bins, chunk.predicted, weights, labels)
     weight, positive, negative = totals
     return tuple(
         ScoreSums(weight, positive, negative, of_class[0], of_class[1], in_bins)

@@ -7,6 +7,7 @@ cost, so they are laid out for wide vector instructions: a slab of the ranking i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,8 @@ Items = NDArray[np.integer]
 
 SEGMENTS = 64
 MOST_STEPS = 32
+# The slabs of more items than these are not kept, but laid out again in every block.
+MOST_KEPT = 1 << 22
 # A resample may begin with items of weight zero. This trace of weight, lost in the first sum with a whole one, gives
 # them a precision of zero without a special case.
 TRACE = 1e-290
@@ -56,12 +59,21 @@ class RankedItems:
     Attributes:
         order: The sorted items and their groups of equal scores.
         steps: Groups in each segment of a slab.
-        slabs: Slabs of `SEGMENTS * steps` groups, best first; empty groups fill up the last.
+        kept: The slabs; None where there are too many items to keep them.
     """
 
     order: Order
     steps: int
-    slabs: tuple[tuple[Piece, ...], ...]
+    kept: tuple[tuple[Piece, ...], ...] | None
+
+    def slabs(self) -> Iterator[tuple[Piece, ...]]:
+        """Give slabs of `SEGMENTS * steps` groups, best first; empty groups fill up the last."""
+        if self.kept is not None:
+            yield from self.kept
+            return
+        size = SEGMENTS * self.steps
+        for first in range(0, self.order.n_groups, size):
+            yield _slab(self.order, self.order.edges(first, first + size), self.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +115,15 @@ class RankingSums:
 def rank_items(scores: FloatArray) -> RankedItems:
     """Sort the items by descending score and cut the ranking into slabs."""
     order = rank(scores)
-    n_items, n_groups = len(order.items), len(order.thresholds)
     # Rankings of millions of items are held: half the bytes will do, and the scores are not needed.
-    items = order.items.astype(np.int32) if n_items < 2**31 else order.items
-    order = replace(order, items=items, thresholds=order.thresholds[:0])
-    edges = np.append(np.arange(n_items) if order.starts is None else order.starts, n_items)
-    steps = min(MOST_STEPS, -(-n_groups // SEGMENTS))
-    size = SEGMENTS * steps
-    slabs = [_slab(order, edges[first : first + size + 1], steps) for first in range(0, n_groups, size)]
-    return RankedItems(order, steps, tuple(slabs))
+    small: type[np.integer] = np.int32 if len(scores) < 2**31 else np.int64
+    starts = None if order.starts is None else order.starts.astype(small)
+    order = replace(order, items=order.items.astype(small), starts=starts, thresholds=np.empty(0))
+    ranked = RankedItems(order, min(MOST_STEPS, -(-order.n_groups // SEGMENTS)), None)
+    return ranked if len(scores) > MOST_KEPT else replace(ranked, kept=tuple(ranked.slabs()))
 
 
-def _slab(order: Order, edges: NDArray[np.intp], steps: int) -> tuple[Piece, ...]:
+def _slab(order: Order, edges: Items, steps: int) -> tuple[Piece, ...]:
     """Lay out the groups that begin at `edges` (the last edge is their end): group s * steps + j in row j, column s."""
     size = SEGMENTS * steps
     first, last = int(edges[0]), int(edges[-1])
@@ -148,7 +157,7 @@ def ranking_sums(ranked: RankedItems, draw: Draw, which: tuple[int, ...], longes
     """
     labels = [draw.labels[at] for at in which]
     totals = _Totals.start(draw, len(which), (ranked.steps, SEGMENTS))
-    for pieces in ranked.slabs:
+    for pieces in ranked.slabs():
         if pieces[0].ends is not None or any(isinstance(label, DrawnLabels) for label in labels):
             totals.add(*_load(pieces, draw, labels, ranked.steps * SEGMENTS))
         else:
@@ -294,15 +303,13 @@ def _tops(order: Order, draw: Draw, which: tuple[int, ...], longest: int) -> lis
     if not longest:
         nothing = np.empty((1, 0))
         return [Sweep(nothing, nothing, nothing, nothing) for _ in which]
-    starts = np.arange(len(order.items)) if order.starts is None else order.starts
-    edges = np.append(starts, len(order.items))
     wanted = longest + 6 * int(longest**0.5) + 8
     while True:
-        n_groups = min(int(np.searchsorted(edges, wanted)), len(starts))
-        items = order.items[: edges[n_groups]]
+        n_groups = order.groups_of(wanted)
+        items = order.items[: order.edges(n_groups, n_groups)[0]]
         weight = draw.weight.take(items, axis=0).T.astype(np.float64)
-        if n_groups == len(starts) or (weight.sum(axis=1) >= longest).all():
+        if n_groups == order.n_groups or (weight.sum(axis=1) >= longest).all():
             break
         wanted *= 2
-    cut = None if order.starts is None else starts[:n_groups]
+    cut = None if order.starts is None else order.starts[:n_groups]
     return [sweep_of(weight, weight * draw.labels[at].take(items).T, cut) for at in which]

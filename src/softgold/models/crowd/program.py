@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol
 
@@ -238,14 +239,20 @@ def guide(batch: ItemBatch, task: Model, start: Skills) -> None:
 
 def _normals(start: Skills, shift: Tensor, stretch: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
     """Return means and Cholesky factors of the guide's Normals: those of the start, shifted, stretched and turned."""
-    mean = torch.as_tensor(start.mean).to(shift)
-    c, cd, d = (torch.as_tensor(column).to(shift) for column in start.cov.T)
-    first, widths = c.sqrt(), stretch.exp()
-    below = cd / first
-    rest = (d - below**2).clamp_min(1e-12).sqrt()
+    (mean, first, below, rest), widths = _start_tensors(start, shift.dtype, shift.device), stretch.exp()
     moves = (first * shift[:, 0], below * shift[:, 0] + rest * shift[:, 1])
     factors = (first * widths[:, 0], below * widths[:, 0] + rest * turn, rest * widths[:, 1])
     return mean + torch.stack(moves, -1), torch.stack(factors, -1)
+
+
+@lru_cache(maxsize=1)  # every step of a fit asks for the same
+def _start_tensors(start: Skills, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the means of the starting Normals, (A, 2), and the three columns of their Cholesky factors, each (A,)."""
+    mean, cov = (torch.as_tensor(array).to(device, dtype) for array in (start.mean, start.cov))
+    c, cd, d = cov.unbind(1)
+    first = c.sqrt()
+    below = cd / first
+    return mean, first, below, (d - below**2).clamp_min(1e-12).sqrt()
 
 
 def skills_of(start: Skills, parameters: dict[str, Tensor]) -> Skills:
