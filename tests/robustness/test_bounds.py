@@ -134,6 +134,21 @@ def test_ctrl_c_while_modules_are_imported_is_not_lost() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", ["none", "no bytes"])
+def test_votes_of_a_run_that_are_empty_are_a_sentence(server: Server, copies: Callable[[], Path], rows: str) -> None:
+    folder = copies()
+    path = folder / "fitted" / "votes.parquet"
+    if rows == "none":
+        pd.read_parquet(path).head(0).to_parquet(path)
+    else:
+        path.write_bytes(b"")
+    for line in ("report fitted", "next fitted --budget 3", "update fitted more_votes.csv", "predict fitted votes.csv"):
+        done = server.run(*line.split(), folder=folder, **LIMITS)
+        assert done.code in ((2,) if "predict" not in line else (0, 2)), (line, done.err)
+        assert "Traceback" not in done.err
+
+
 INTERRUPTED_IMPORT = """
 import runpy, signal, sys
 class Finder:

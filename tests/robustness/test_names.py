@@ -6,6 +6,8 @@ import csv
 import json
 import re
 import shutil
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +166,14 @@ def test_no_name_steers_the_terminal_or_the_page(server: Server, hostile: Path, 
         assert "<img" not in text
         assert "49" not in text.split("{{ 7 * 7 }}")[0][-3:]
         assert "'unsafe-inline'" not in text.split("script-src", 1)[1].split(";", 1)[0]
+
+
+def test_a_page_allows_its_own_script_only(template: Path) -> None:
+    text = (template / "run" / "report.html").read_text(encoding="utf-8")
+    allowed = text.split("script-src ", 1)[1].split(";", 1)[0].split()
+    scripts = re.findall("<script[^>]*>(.*?)</script>", text, re.DOTALL)
+    assert len(scripts) == 1
+    assert allowed == [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
 
 
 def test_json_on_standard_output_can_be_read(server: Server, hostile: Path) -> None:
