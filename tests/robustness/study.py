@@ -49,8 +49,8 @@ class Command:
 
 
 FIT = "fit votes.csv -o run --force --engine coordinate"
-CALIBRATE = "calibrate run --experts experts.csv --force --n-bootstrap 50"
-EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5 --n-bootstrap 50"
+CALIBRATE = "calibrate run --experts experts.csv --force --n-bootstrap 20"
+EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5 --n-bootstrap 20"
 RUN_FILES = tuple(
     f"run/{name}"
     for name in (
@@ -155,29 +155,29 @@ COMMANDS = {
         share=8,
     ),
     "calibrate classes": Command(
-        "calibrate sorts --experts class_experts.csv --force --n-bootstrap 50",
-        ("calibrate sorts --experts class_experts.csv --n-bootstrap 50 --seed 5",),
+        "calibrate sorts --experts class_experts.csv --force --n-bootstrap 20",
+        ("calibrate sorts --experts class_experts.csv --n-bootstrap 20 --seed 5",),
         inputs=("class_experts.csv", "sorts/run.json"),
         share=8,
     ),
     "calibrate tasks": Command(
-        "calibrate study --experts task_experts.csv --force --n-bootstrap 50",
+        "calibrate study --experts task_experts.csv --force --n-bootstrap 20",
         inputs=("task_experts.csv", "study/run.json", "study/tasks/2-b/soft_labels.csv"),
         share=4,
     ),
     "evaluate tasks": Command(
-        "evaluate study --scores task_scores.csv --force --n-bootstrap 50 --n-vote-bootstrap 0",
+        "evaluate study --scores task_scores.csv --force --n-bootstrap 20 --n-vote-bootstrap 0",
         inputs=("task_scores.csv",),
         share=8,
     ),
     "evaluate classes": Command(
-        "evaluate sorts --scores class_scores.csv --force --n-bootstrap 50",
+        "evaluate sorts --scores class_scores.csv --force --n-bootstrap 20",
         inputs=("class_scores.csv", "sorts/run.json"),
         share=8,
     ),
     "report tasks": Command(
         "report study --force",
-        ("calibrate study --experts task_experts.csv --force --n-bootstrap 50 --seed 9",),
+        ("calibrate study --experts task_experts.csv --force --n-bootstrap 20 --seed 9",),
         inputs=("study/run.json", "study/tasks/1-a/run.json", "study/tasks/2-b/calibration.json"),
         share=8,
     ),
@@ -325,14 +325,14 @@ def _boxes(random: np.random.Generator) -> dict[str, object]:
 
 SETUP = (
     "fit other_votes.csv -o run --model mean",
-    "calibrate run --experts experts.csv --n-bootstrap 50 --seed 5",
-    "evaluate run --scores scores.csv --n-vote-bootstrap 0 --n-bootstrap 50",
+    "calibrate run --experts experts.csv --n-bootstrap 20 --seed 5",
+    "evaluate run --scores scores.csv --n-vote-bootstrap 0 --n-bootstrap 20",
     "report run",
     "fit votes.csv -o fitted --engine coordinate",
     "fit other_tasks.csv -o study --model mean",
-    "calibrate study --experts task_experts.csv --n-bootstrap 50 --seed 5",
+    "calibrate study --experts task_experts.csv --n-bootstrap 20 --seed 5",
     "fit other_classes.csv -o sorts --model mean",
-    "evaluate sorts --scores class_scores.csv --n-bootstrap 50 --seed 3",
+    "evaluate sorts --scores class_scores.csv --n-bootstrap 20 --seed 3",
     "fit counts.csv -o counted --model mean",
     "duplicates propose x.npy --state asked.json -o asked.csv",
     "duplicates propose x.npy --state plan.json -o pairs.csv",

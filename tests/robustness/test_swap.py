@@ -16,11 +16,11 @@ from softgold.output.system import exchange
 from softgold.runs import is_study, open_run, open_study
 
 # What makes the other run; then commands that read a run, and those that add to it.
-RUN = ("fit votes.csv -o new --engine coordinate", "calibrate new --experts experts.csv --seed 8 --n-bootstrap 50")
+RUN = ("fit votes.csv -o new --engine coordinate", "calibrate new --experts experts.csv --seed 8 --n-bootstrap 20")
 FITTED = ("fit other_votes.csv -o new --engine coordinate",)
 STUDY = (
     "fit tasks.csv -o new --engine coordinate",
-    "calibrate new --experts task_experts.csv --seed 8 --n-bootstrap 50",
+    "calibrate new --experts task_experts.csv --seed 8 --n-bootstrap 20",
 )
 READING = {
     "report": (RUN, "run", "report run -o out.html"),
@@ -30,12 +30,12 @@ READING = {
     "next": (FITTED, "fitted", "next fitted --budget 9 -o out.csv"),
     "sample-experts": (RUN, "run", "sample-experts run -o out.csv --budget 6"),
     "sample-experts of tasks": (STUDY, "study", "sample-experts study -o out.csv --budget 6"),
-    "evaluate": (RUN, "run", "evaluate run --scores scores.csv -o out --n-vote-bootstrap 0 --n-bootstrap 50"),
+    "evaluate": (RUN, "run", "evaluate run --scores scores.csv -o out --n-vote-bootstrap 0 --n-bootstrap 20"),
 }
 ADDING = {
-    "calibrate": (RUN, "run", "calibrate run --experts experts.csv --force --n-bootstrap 50"),
-    "calibrate tasks": (STUDY, "study", "calibrate study --experts task_experts.csv --force --n-bootstrap 50"),
-    "evaluate": (RUN, "run", "evaluate run --scores scores.csv --force --n-vote-bootstrap 0 --n-bootstrap 50"),
+    "calibrate": (RUN, "run", "calibrate run --experts experts.csv --force --n-bootstrap 20"),
+    "calibrate tasks": (STUDY, "study", "calibrate study --experts task_experts.csv --force --n-bootstrap 20"),
+    "evaluate": (RUN, "run", "evaluate run --scores scores.csv --force --n-vote-bootstrap 0 --n-bootstrap 20"),
     "update": (FITTED, "fitted", "update fitted more_votes.csv"),
 }
 
