@@ -185,6 +185,19 @@ def test_too_little_memory_for_threads_and_libraries_is_a_sentence(
     assert answer.err == f"error: there is not enough memory for this ({error})\n"
 
 
+def test_text_that_cannot_be_encoded_is_a_sentence(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(*_: object, **__: object) -> None:
+        "a\ud800b".encode()
+
+    (tmp_path / "votes.csv").write_text("item,annotator,vote\nx,a,1\n")
+    monkeypatch.setattr(softgold.readers, "read_study", encode)
+    answer = cli("describe", tmp_path / "votes.csv")
+    assert answer.code == 2
+    assert "is not valid Unicode" in answer.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
 def test_a_file_is_not_blamed_for_too_little_memory(server: Server, template: Path, name: str) -> None:
