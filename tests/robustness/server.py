@@ -13,8 +13,8 @@ Requests and answers are lines of JSON on standard input and output. A request h
     preload             modules to import in the server itself, before the fork
     children            send the signal when the process has so many child processes
 An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `timed_out`, `peak` (bytes) and
-`session`, the number that all processes of the request have in common. With the argument "light" nothing is imported
-beforehand: forks are cheap, for requests that need no command.
+`session`, the number that all processes of the request have in common. With the argument "light" only what
+writes files is imported beforehand: forks are cheap, for requests that need no command.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ MODULES = (
     "softgold.imaging.segmentation",
     "softgold.imaging.detection.convergence",
 )
+LIGHT_MODULES = ("fcntl", "ctypes", "numpy", "softgold.output", "softgold.output.rebuild")
 
 
 def watch(folder: str, events: list[int], number: int | None, event: int | None) -> None:
@@ -261,9 +262,10 @@ def warm_up() -> None:
 def main() -> None:
     """Import what the commands need, and answer requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    if "light" not in sys.argv:
-        for name in MODULES:
-            __import__(name)
+    light = "light" in sys.argv
+    for name in LIGHT_MODULES if light else MODULES:
+        __import__(name)
+    if not light:
         warm_up()
     gc.collect()
     gc.freeze()  # forks share the memory
