@@ -1,5 +1,9 @@
 """Run the command line: `python -m softgold`."""
 
-from softgold.cli import main
+try:
+    from softgold.cli import main
 
-raise SystemExit(main())
+    code = main()
+except KeyboardInterrupt:  # outside of `main`, which meets it itself
+    code = 130
+raise SystemExit(code)

@@ -12,6 +12,7 @@ A message is one sentence for a person: what is wrong, where (file, row, column,
 
 from __future__ import annotations
 
+import errno
 import warnings
 
 __all__ = [
@@ -24,6 +25,15 @@ __all__ = [
     "StorageError",
     "UsageError",
 ]
+
+# Of PyTorch, Arrow, Python and the loader of libraries, which have no exceptions of their own for it; a thread needs
+# memory for its stack.
+SHORTAGES = (
+    "not enough memory",
+    "Failed to launch worker thread",
+    "can't start new thread",
+    "failed to map segment from shared object",
+)
 
 
 class SoftgoldError(Exception):
@@ -134,3 +144,16 @@ class ConvergenceWarning(SoftgoldWarning):
 def warn(message: str, category: type[SoftgoldWarning] = DataWarning) -> None:
     """Warn the caller of the public function that called this one."""
     warnings.warn(message, category, stacklevel=3)
+
+
+def is_shortage(error: Exception) -> bool:
+    """Say whether an error of any library means that memory ran out.
+
+    >>> is_shortage(MemoryError()), is_shortage(RuntimeError("can't start new thread")), is_shortage(ValueError("bad"))
+    (True, True, False)
+    """
+    return (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or any(words in str(error) for words in SHORTAGES)
+    )

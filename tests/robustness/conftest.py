@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,21 @@ class Outcome:
     err: str
     timed_out: bool
     peak: int
+    session: int
 
 
 class Server:
     """Runs command lines in forks of one process that has imported softgold; see server.py for the options."""
 
-    def __init__(self) -> None:
+    def __init__(self, *settings: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(Path(softgold.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
         environment["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
         self._process = subprocess.Popen(
-            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, str(SERVER), *settings],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         self._readline()
 
@@ -91,6 +97,14 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def light_server() -> Iterator[Server]:
+    """Run Python in forks of a process that has imported next to nothing."""
+    started = Server("light")
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
 def template(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all inputs, and with a run that has been fitted, calibrated, evaluated and reported."""
     folder = tmp_path_factory.mktemp("template")
@@ -103,6 +117,61 @@ def template(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = server.run(*line.split(), folder=folder)
         assert done.code == 0, (line, done.err)
     return folder
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder in which a command can run, over a target that exists, and what comes of it.
+
+    Attributes:
+        base: The folder, for many tests: run commands in copies of it only.
+        old: Its files, by name.
+        new: The same after the command.
+        events: Number of changes of the file system that the command makes.
+    """
+
+    base: Path
+    old: dict[str, bytes]
+    new: dict[str, bytes]
+    events: int
+
+
+@pytest.fixture(scope="session")
+def bases(server: Server, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Give the folder in which a command finds the older content of its target; not to be changed."""
+
+    @cache
+    def base(name: str) -> Path:
+        lines = study.COMMANDS[name].before
+        if not lines:
+            return template
+        folder = Path(shutil.copytree(template, tmp_path_factory.mktemp("base") / "study"))
+        for line in lines:
+            done = server.run(*line.split(), folder=folder)
+            assert done.code == 0, (line, done.err)
+        return folder
+
+    return base
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    server: Server, bases: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Prepared]:
+    """Run a command once, and give what was there before and after."""
+
+    @cache
+    def prepare(name: str) -> Prepared:
+        command, base = study.COMMANDS[name], bases(name)
+        whole = Path(shutil.copytree(base, tmp_path_factory.mktemp("whole") / "study"))
+        done = server.run(*command.arguments.split(), folder=whole, preload=command.preload)
+        assert done.code == 0, done.err
+        assert done.events is not None
+        found = Prepared(base, study.snapshot(base), study.snapshot(whole), done.events)
+        shutil.rmtree(whole)
+        return found
+
+    return prepare
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@ Requests and answers are lines of JSON on standard input and output. A request h
     swap                two folders: count reads of files below the first, and before the n-th let another process, as a
                         writer of softgold would, exchange the folders
     preload             modules to import in the server itself, before the fork
-An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `timed_out` and `peak` (bytes).
+    children            send the signal when the process has so many child processes
+An answer has `code` (exit code, or minus the signal), `events`, `out`, `err`, `timed_out`, `peak` (bytes) and
+`session`, the number that all processes of the request have in common. With the argument "light" only what
+writes files is imported beforehand: forks are cheap, for requests that need no command.
 """
 
 from __future__ import annotations
@@ -67,6 +70,7 @@ MODULES = (
     "softgold.imaging.segmentation",
     "softgold.imaging.detection.convergence",
 )
+LIGHT_MODULES = ("fcntl", "ctypes", "numpy", "softgold.output", "softgold.output.rebuild")
 
 
 def watch(folder: str, events: list[int], number: int | None, event: int | None) -> None:
@@ -130,9 +134,9 @@ def exchange_soon(first: str, second: str) -> None:
 
 def run(request: dict[str, Any]) -> int:
     """Run one request in this process, a fork of the server, and return its exit code."""
-    from softgold.cli.app import main
-
     if "arguments" in request:
+        from softgold.cli.app import main
+
         return main(request["arguments"])
     exec(compile(request["code"], "request", "exec"), {"__name__": "request"})
     return 0
@@ -208,6 +212,7 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
     if pid == 0:
         child(request, out, err, counted)
     deadline = time.monotonic() + request.get("seconds", 60)
+    awaited = request.get("children")
     timed_out = False
     while True:
         done, status, usage = os.wait4(pid, os.WNOHANG)
@@ -217,6 +222,9 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
             timed_out = True
             os.kill(pid, signal.SIGKILL)
             deadline = float("inf")
+        if awaited is not None and count_children(pid) >= awaited:
+            os.kill(pid, request["signal"])
+            awaited = None
         time.sleep(0.002)
     text = Path(counted).read_text()
     return {
@@ -226,7 +234,16 @@ def serve(request: dict[str, Any], folder: str) -> dict[str, Any]:
         "err": Path(err).read_bytes().decode("utf-8", "surrogateescape"),
         "timed_out": timed_out,
         "peak": usage.ru_maxrss * 1024,
+        "session": pid,
     }
+
+
+def count_children(pid: int) -> int:
+    """Return how many child processes the threads of a process have."""
+    try:
+        return sum(len(path.read_text().split()) for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:  # it is ending
+        return 0
 
 
 def warm_up() -> None:
@@ -244,10 +261,12 @@ def warm_up() -> None:
 
 def main() -> None:
     """Import what the commands need, and answer requests until the input ends."""
-    for name in MODULES:
-        __import__(name)
     answers = os.fdopen(os.dup(1), "w")
-    warm_up()
+    light = "light" in sys.argv
+    for name in LIGHT_MODULES if light else MODULES:
+        __import__(name)
+    if not light:
+        warm_up()
     gc.collect()
     gc.freeze()  # forks share the memory
     with tempfile.TemporaryDirectory() as folder:

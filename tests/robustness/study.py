@@ -49,8 +49,8 @@ class Command:
 
 
 FIT = "fit votes.csv -o run --force --engine coordinate"
-CALIBRATE = "calibrate run --experts experts.csv --force --n-bootstrap 50"
-EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5 --n-bootstrap 50"
+CALIBRATE = "calibrate run --experts experts.csv --force --n-bootstrap 20"
+EVALUATE = "evaluate run --scores scores.csv --force --n-vote-bootstrap 5 --n-bootstrap 20"
 RUN_FILES = tuple(
     f"run/{name}"
     for name in (
@@ -66,8 +66,9 @@ RUN_FILES = tuple(
         "metrics.csv",
     )
 )
-# What a fit by svi imports, in the end.
-SVI = ("torch", "torch._dynamo", "pyro", "softgold.models.crowd.svi", "softgold.models.crowd.optimise")
+# What a fit by svi imports, and what one on a cluster does.
+SVI = ("torch", "pyro", "softgold.models.crowd.svi", "softgold.models.crowd.optimise")
+DASK = ("distributed", "distributed.deploy.local", "distributed.nanny", "dask.dataframe", "softgold.scale.dask")
 # The same votes as tables of other kinds, and an export as lines.
 KINDS = ("votes.parquet", "votes.xlsx", "votes.db", "votes.jsonl", "votes.zip", "votes.csv.gz", "prodigy.jsonl")
 
@@ -134,24 +135,49 @@ COMMANDS = {
         inputs=("study/run.json", "study/tasks/1-a/posterior.npz"),
         share=8,
     ),
+    "baseline of tasks": Command(
+        "baseline tasks.csv -o base.csv --force",
+        ("baseline other_tasks.csv -o base.csv",),
+        inputs=("tasks.csv",),
+        share=8,
+    ),
+    "sample-experts of tasks": Command(
+        "sample-experts study -o sheet.csv --budget 12 --force",
+        ("sample-experts study -o sheet.csv --budget 6",),
+        together=True,
+        inputs=("study/run.json", "study/tasks/2-b/soft_labels.csv"),
+        share=8,
+    ),
+    "sample-experts of classes": Command(
+        "sample-experts sorts -o sheet.csv --budget 12 --force",
+        ("sample-experts sorts -o sheet.csv --budget 6",),
+        together=True,
+        share=8,
+    ),
+    "calibrate classes": Command(
+        "calibrate sorts --experts class_experts.csv --force --n-bootstrap 20",
+        ("calibrate sorts --experts class_experts.csv --n-bootstrap 20 --seed 5",),
+        inputs=("class_experts.csv", "sorts/run.json"),
+        share=8,
+    ),
     "calibrate tasks": Command(
-        "calibrate study --experts task_experts.csv --force --n-bootstrap 50",
+        "calibrate study --experts task_experts.csv --force --n-bootstrap 20",
         inputs=("task_experts.csv", "study/run.json", "study/tasks/2-b/soft_labels.csv"),
         share=4,
     ),
     "evaluate tasks": Command(
-        "evaluate study --scores task_scores.csv --force --n-bootstrap 50 --n-vote-bootstrap 0",
+        "evaluate study --scores task_scores.csv --force --n-bootstrap 20 --n-vote-bootstrap 0",
         inputs=("task_scores.csv",),
         share=8,
     ),
     "evaluate classes": Command(
-        "evaluate sorts --scores class_scores.csv --force --n-bootstrap 50",
+        "evaluate sorts --scores class_scores.csv --force --n-bootstrap 20",
         inputs=("class_scores.csv", "sorts/run.json"),
         share=8,
     ),
     "report tasks": Command(
         "report study --force",
-        ("calibrate study --experts task_experts.csv --force --n-bootstrap 50 --seed 9",),
+        ("calibrate study --experts task_experts.csv --force --n-bootstrap 20 --seed 9",),
         inputs=("study/run.json", "study/tasks/1-a/run.json", "study/tasks/2-b/calibration.json"),
         share=8,
     ),
@@ -259,6 +285,8 @@ def write_study_inputs(folder: Path, random: np.random.Generator) -> None:
             for a in range(5)
         ]
         pd.DataFrame(chosen, columns=["item", "annotator", "vote"]).to_csv(folder / name, index=False)
+    answered = [(f"i{i}", person, "xyz"[i % 3]) for i in range(15) for person in ("e0", "e1")]
+    pd.DataFrame(answered, columns=["item", "annotator", "label"]).to_csv(folder / "class_experts.csv", index=False)
     shares = random.dirichlet(np.ones(3), 15)
     scores = pd.DataFrame(shares, columns=["p_x", "p_y", "p_z"])
     scores.insert(0, "item", [f"i{i}" for i in range(15)])
@@ -297,14 +325,14 @@ def _boxes(random: np.random.Generator) -> dict[str, object]:
 
 SETUP = (
     "fit other_votes.csv -o run --model mean",
-    "calibrate run --experts experts.csv --n-bootstrap 50 --seed 5",
-    "evaluate run --scores scores.csv --n-vote-bootstrap 0",
+    "calibrate run --experts experts.csv --n-bootstrap 20 --seed 5",
+    "evaluate run --scores scores.csv --n-vote-bootstrap 0 --n-bootstrap 20",
     "report run",
     "fit votes.csv -o fitted --engine coordinate",
     "fit other_tasks.csv -o study --model mean",
-    "calibrate study --experts task_experts.csv --n-bootstrap 50 --seed 5",
+    "calibrate study --experts task_experts.csv --n-bootstrap 20 --seed 5",
     "fit other_classes.csv -o sorts --model mean",
-    "evaluate sorts --scores class_scores.csv --n-bootstrap 50 --seed 3",
+    "evaluate sorts --scores class_scores.csv --n-bootstrap 20 --seed 3",
     "fit counts.csv -o counted --model mean",
     "duplicates propose x.npy --state asked.json -o asked.csv",
     "duplicates propose x.npy --state plan.json -o pairs.csv",
@@ -320,9 +348,11 @@ def write_pair_votes(folder: Path) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file, timings left out, that is not a temporary of softgold."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and "/.softgold-" not in str(path))
-    return {str(path.relative_to(folder)): _without_timings(path.read_bytes()) for path in paths}
+    """Return the content of every file, timings left out, that is not a temporary of softgold; folders are empty."""
+    paths = (path for path in folder.rglob("*") if "/.softgold-" not in str(path))
+    return {
+        str(path.relative_to(folder)): _without_timings(path.read_bytes()) if path.is_file() else b"" for path in paths
+    }
 
 
 def _without_timings(data: bytes) -> bytes:

@@ -7,10 +7,12 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+import softgold.readers
 from robustness.conftest import Server
 from softgold.errors import InputError, OutputError, StorageError
 from softgold.output import check_target, update_directory, write_tables
@@ -130,6 +132,79 @@ sys.exit(main(["--version"]))
 def test_ctrl_c_while_modules_are_imported_is_not_lost() -> None:
     done = subprocess.run([sys.executable, "-c", LOST_INTERRUPT], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", ["none", "no bytes"])
+def test_votes_of_a_run_that_are_empty_are_a_sentence(server: Server, copies: Callable[[], Path], rows: str) -> None:
+    folder = copies()
+    path = folder / "fitted" / "votes.parquet"
+    if rows == "none":
+        pd.read_parquet(path).head(0).to_parquet(path)
+    else:
+        path.write_bytes(b"")
+    for line in ("report fitted", "next fitted --budget 3", "update fitted more_votes.csv", "predict fitted votes.csv"):
+        done = server.run(*line.split(), folder=folder, **LIMITS)
+        assert done.code in ((2,) if "predict" not in line else (0, 2)), (line, done.err)
+        assert "Traceback" not in done.err
+
+
+INTERRUPTED_IMPORT = """
+import runpy, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        name == "softgold.cli" and signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+runpy.run_module("softgold", run_name="__main__")
+"""
+
+
+def test_ctrl_c_before_the_command_line_is_there_is_silent() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),  # of Arrow
+        RuntimeError("can't start new thread"),
+        ImportError("libarrow.so: failed to map segment from shared object"),
+    ],
+)
+def test_too_little_memory_for_threads_and_libraries_is_a_sentence(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def hungry(*_: object, **__: object) -> None:
+        raise error
+
+    (tmp_path / "votes.csv").write_text("item,annotator,vote\nx,a,1\n")
+    monkeypatch.setattr(softgold.readers, "read_study", hungry)
+    answer = cli("describe", tmp_path / "votes.csv")
+    assert answer.code == 2
+    assert answer.err == f"error: there is not enough memory for this ({error})\n"
+
+
+def test_text_that_cannot_be_encoded_is_a_sentence(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(*_: object, **__: object) -> None:
+        "a\ud800b".encode()
+
+    (tmp_path / "votes.csv").write_text("item,annotator,vote\nx,a,1\n")
+    monkeypatch.setattr(softgold.readers, "read_study", encode)
+    answer = cli("describe", tmp_path / "votes.csv")
+    assert answer.code == 2
+    assert "is not valid Unicode" in answer.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
+def test_a_file_is_not_blamed_for_too_little_memory(server: Server, template: Path, name: str) -> None:
+    for megabytes in (8, 12, 16):  # enough for Python, too little for the stacks of Arrow's threads
+        done = server.run("describe", name, folder=template, memory=megabytes * 2**20, seconds=60)
+        assert done.code == 2, (megabytes, done.err)
+        assert "there is not enough memory" in done.err
 
 
 @pytest.mark.slow

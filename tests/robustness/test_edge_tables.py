@@ -11,8 +11,8 @@ import pytest
 from robustness.conftest import Server
 
 LINES = [
-    "calibrate run --experts experts.csv",
-    "evaluate run --scores scores.csv",
+    "calibrate run --experts experts.csv --n-bootstrap 20",
+    "evaluate run --scores scores.csv --n-bootstrap 20 --n-vote-bootstrap 5",
     "report run",
     "sample-experts run -o sheet.csv",
     "predict run votes.csv -o predicted.csv",

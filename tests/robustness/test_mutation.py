@@ -75,18 +75,20 @@ def _replaced_token(data: bytes, random: np.random.Generator, tokens: list[bytes
 
 @pytest.mark.parametrize(("name", "file"), TARGETS, ids=[f"{name}: {file}" for name, file in TARGETS])
 def test_damaged_files(
-    server: Server, copies: Callable[[], Path], record_property: Callable[[str, object], None], name: str, file: str
+    server: Server,
+    bases: Callable[[str], Path],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    name: str,
+    file: str,
 ) -> None:
-    command = COMMANDS[name]
-    base = copies()
-    for line in command.before:
-        assert server.run(*line.split(), folder=base).code == 0
+    command, base = COMMANDS[name], bases(name)
     random = np.random.default_rng([SEED, TARGETS.index((name, file))])
     original = (base / file).read_bytes()
     cases = max(1, command.cases(CASES) // 4)
     record_property("cases", cases)
     for case in range(cases):
-        folder = Path(shutil.copytree(base, base.with_name("case")))
+        folder = Path(shutil.copytree(base, tmp_path / "case"))
         (folder / file).write_bytes(mutated(original, random))
         before = snapshot(folder)
         ended = server.run(*command.arguments.split(), folder=folder, preload=command.preload, **LIMITS)

@@ -113,19 +113,19 @@ def fresh(tmp_path: Path) -> Callable[[Callable[[Path], None]], Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_target_is_old_or_new(server, fresh, name: str, number: signal.Signals) -> None:  # type: ignore[no-untyped-def]
+def test_the_target_is_old_or_new(light_server, fresh, name: str, number: signal.Signals) -> None:  # type: ignore[no-untyped-def]
     code, make, when = CASES[name]
     options = {"without_exchange": "no exchange" in name}
     whole = fresh(make)
     old = content(whole)
-    done = server.python(code, folder=whole, **options)
+    done = light_server.python(code, folder=whole, **options)
     assert done.code == 0, done.err
     new = content(whole)
     assert new != old
     assert strays(whole) == []
     for event in range(done.events):
         folder = fresh(make)
-        ended = server.python(code, folder=folder, signal=number, event=event, **options)
+        ended = light_server.python(code, folder=folder, signal=number, event=event, **options)
         assert ended.code != 0
         if when == "at once" or number != signal.SIGKILL:
             assert content(folder) in (old, new), f"event {event}"
@@ -133,7 +133,7 @@ def test_the_target_is_old_or_new(server, fresh, name: str, number: signal.Signa
             assert strays(folder) == [], f"event {event}"
         for place in ("keys", "run"):
             (folder / place).mkdir(exist_ok=True)
-        completed = server.python(COMPLETE, folder=folder, **options)
+        completed = light_server.python(COMPLETE, folder=folder, **options)
         assert completed.code == 0, completed.err
         assert content(folder) in (old, new), f"event {event}, after the next command"
         assert strays(folder) == [], f"event {event}"

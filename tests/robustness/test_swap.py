@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,12 @@ from softgold.output.system import exchange
 from softgold.runs import is_study, open_run, open_study
 
 # What makes the other run; then commands that read a run, and those that add to it.
-RUN = ("fit votes.csv -o new --engine coordinate", "calibrate new --experts experts.csv --seed 8")
+RUN = ("fit votes.csv -o new --engine coordinate", "calibrate new --experts experts.csv --seed 8 --n-bootstrap 20")
 FITTED = ("fit other_votes.csv -o new --engine coordinate",)
-STUDY = ("fit tasks.csv -o new --engine coordinate", "calibrate new --experts task_experts.csv --seed 8")
+STUDY = (
+    "fit tasks.csv -o new --engine coordinate",
+    "calibrate new --experts task_experts.csv --seed 8 --n-bootstrap 20",
+)
 READING = {
     "report": (RUN, "run", "report run -o out.html"),
     "report on tasks": (STUDY, "study", "report study -o out.html"),
@@ -26,25 +30,34 @@ READING = {
     "next": (FITTED, "fitted", "next fitted --budget 9 -o out.csv"),
     "sample-experts": (RUN, "run", "sample-experts run -o out.csv --budget 6"),
     "sample-experts of tasks": (STUDY, "study", "sample-experts study -o out.csv --budget 6"),
-    "evaluate": (RUN, "run", "evaluate run --scores scores.csv -o out --n-vote-bootstrap 0 --n-bootstrap 50"),
+    "evaluate": (RUN, "run", "evaluate run --scores scores.csv -o out --n-vote-bootstrap 0 --n-bootstrap 20"),
 }
 ADDING = {
-    "calibrate": (RUN, "run", "calibrate run --experts experts.csv --force --n-bootstrap 50"),
-    "calibrate tasks": (STUDY, "study", "calibrate study --experts task_experts.csv --force --n-bootstrap 50"),
-    "evaluate": (RUN, "run", "evaluate run --scores scores.csv --force --n-vote-bootstrap 0 --n-bootstrap 50"),
+    "calibrate": (RUN, "run", "calibrate run --experts experts.csv --force --n-bootstrap 20"),
+    "calibrate tasks": (STUDY, "study", "calibrate study --experts task_experts.csv --force --n-bootstrap 20"),
+    "evaluate": (RUN, "run", "evaluate run --scores scores.csv --force --n-vote-bootstrap 0 --n-bootstrap 20"),
     "update": (FITTED, "fitted", "update fitted more_votes.csv"),
 }
 
 pytestmark = pytest.mark.slow
 
 
-def prepared(server: Server, copies: Callable[[], Path], lines: tuple[str, ...]) -> Path:
-    """Return a folder that has the other run, named `new`."""
-    folder = copies()
-    for line in lines:
-        done = server.run(*line.split(), folder=folder)
-        assert done.code == 0, done.err
-    return folder
+Bases = Callable[[tuple[str, ...]], Path]
+
+
+@pytest.fixture(scope="module")
+def swapped(server: Server, template: Path, tmp_path_factory: pytest.TempPathFactory) -> Bases:
+    """Give a folder that has the other run, named `new`; not to be changed."""
+
+    @cache
+    def prepare(lines: tuple[str, ...]) -> Path:
+        folder = Path(shutil.copytree(template, tmp_path_factory.mktemp("swapped") / "study"))
+        for line in lines:
+            done = server.run(*line.split(), folder=folder)
+            assert done.code == 0, done.err
+        return folder
+
+    return prepare
 
 
 def result(server: Server, base: Path, line: str, name: str, **options: object) -> tuple[int, dict[str, bytes], int]:
@@ -66,10 +79,10 @@ def events(count: int) -> list[int]:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reader_sees_the_old_run_or_the_new_one(
-    server: Server, copies: Callable[[], Path], record_property: Callable[[str, object], None], name: str
+    server: Server, swapped: Bases, tmp_path: Path, record_property: Callable[[str, object], None], name: str
 ) -> None:
     lines, run, line = READING[name]
-    base = prepared(server, copies, lines)
+    base = Path(shutil.copytree(swapped(lines), tmp_path / "base"))
     _, old, count = result(server, base, line, run)
     assert exchange(base / run, base / "new")
     _, new, _ = result(server, base, line, run)
@@ -85,10 +98,10 @@ def test_a_reader_sees_the_old_run_or_the_new_one(
 
 @pytest.mark.parametrize("name", ADDING)
 def test_a_result_is_added_to_the_run_that_it_was_made_from(
-    server: Server, copies: Callable[[], Path], record_property: Callable[[str, object], None], name: str
+    server: Server, swapped: Bases, tmp_path: Path, record_property: Callable[[str, object], None], name: str
 ) -> None:
     lines, run, line = ADDING[name]
-    base = prepared(server, copies, lines)
+    base = Path(shutil.copytree(swapped(lines), tmp_path / "base"))
     before = snapshot(base)
     _, _, count = result(server, base, line, run)
     moments = events(count)
@@ -102,7 +115,7 @@ def test_a_result_is_added_to_the_run_that_it_was_made_from(
             problems = (open_study if is_study(folder / place) else open_run)(folder / place).problems()
             assert not problems, f"event {event} of {count}: {place}: {problems}"
         if done.code == 2:
-            swapped = {f"{run}/{p[4:]}" if p.startswith("new/") else p: t for p, t in snapshot(folder).items()}
+            found = {f"{run}/{p[4:]}" if p.startswith("new/") else p: t for p, t in snapshot(folder).items()}
             assert "replaced" in done.err, done.err
-            assert set(swapped) <= {f"{run}/{p[4:]}" if p.startswith("new/") else p for p in before}
+            assert set(found) <= {f"{run}/{p[4:]}" if p.startswith("new/") else p for p in before}
         shutil.rmtree(folder)

@@ -25,7 +25,7 @@ from softgold.cli.common import print_data, say
 from softgold.cli.signals import interruptible
 from softgold.cli.streams import StandardOutputError, discard, steady_streams
 from softgold.cli.text import one_line
-from softgold.errors import SoftgoldError, SoftgoldWarning
+from softgold.errors import SoftgoldError, SoftgoldWarning, is_shortage
 
 # The commands in the order of the help text, each with its one line there. The command sample-experts is in the module
 # sample_experts of this package, and so on; only the module of the command that is run is imported. A line is the first
@@ -53,8 +53,6 @@ COMMANDS = {
 DEBUG_VARIABLE = "SOFTGOLD_DEBUG"
 STOPPED = {130: "interrupted", 143: "terminated"}
 READER_LEFT = 141
-# Of PyTorch, Arrow and Python, which have no exceptions of their own for it; a thread needs memory for its stack.
-SHORTAGES = ("not enough memory", "Failed to launch worker thread", "can't start new thread")
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
@@ -148,7 +146,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
         return str(error), 2
     if isinstance(error, _usage_error()):
         return _usage_sentence(error), error.exit_code
-    if _is_shortage(error):
+    if is_shortage(error):
         return f"there is not enough memory for this ({str(error) or 'an allocation failed'})", 2
     if isinstance(error, UnicodeEncodeError):  # texts of softgold itself can always be encoded
         text = error.object[max(0, error.start - 20) : error.end + 20]
@@ -157,15 +155,6 @@ def _sentence(error: Exception) -> tuple[str, int]:
         f"this is a fault of softgold, not of your input: {type(error).__name__}: {error}; "
         f"set {DEBUG_VARIABLE}=1 for the traceback, and please report it"
     ), 1
-
-
-def _is_shortage(error: Exception) -> bool:
-    """Say whether memory ran out."""
-    return (
-        isinstance(error, MemoryError)
-        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        or any(words in str(error) for words in SHORTAGES)
-    )
 
 
 def _usage_error() -> Any:

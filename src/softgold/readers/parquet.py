@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
-from softgold.errors import InputError
+from softgold.errors import InputError, is_shortage
 from softgold.readers.base import shorten
 from softgold.readers.contents import Member
 from softgold.readers.limits import too_large
@@ -41,7 +41,7 @@ class ParquetSource:
             columns = tuple(open_parquet(origin).schema_arrow.names)
             return cls(member.display, origin, columns, member.most_bytes)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise _not_parquet(member.display, error) from None
+            raise not_parquet(member.display, error) from None
 
     def load(self, positions: Sequence[int]) -> list[pa.ChunkedArray]:
         """Return the columns at these positions."""
@@ -49,7 +49,7 @@ class ParquetSource:
         try:
             table = self._read(names)
         except (pa.ArrowException, OSError) as error:
-            raise _not_parquet(self.name, error) from None
+            raise not_parquet(self.name, error) from None
         if table.num_rows == 0:
             raise InputError(f"{self.name} has no rows")
         return [table.column(name) for name in names]
@@ -119,8 +119,11 @@ def parquet_records(member: Member) -> Iterator[dict[str, Any]]:
         for batch in open_parquet(source.origin).iter_batches(batch_size=BATCH_ROWS):
             yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, OverflowError) as error:
-        raise _not_parquet(source.name, error) from None
+        raise not_parquet(source.name, error) from None
 
 
-def _not_parquet(name: str, error: Exception) -> InputError:
+def not_parquet(name: str, error: Exception) -> InputError:
+    """Return the error of a file that Arrow cannot read, be it damaged or too large for the memory."""
+    if is_shortage(error):
+        return InputError(f"there is not enough memory to read {name} ({shorten(error, 200)})")
     return InputError(f"{name} cannot be read as Parquet: {shorten(error, 200)}")

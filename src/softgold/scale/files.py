@@ -16,7 +16,7 @@ from softgold.errors import InputError
 from softgold.readers.base import Source, display_name, shorten
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task, listed
 from softgold.readers.contents import Member, open_content
-from softgold.readers.parquet import ParquetSource, coded_texts, open_parquet
+from softgold.readers.parquet import ParquetSource, coded_texts, not_parquet, open_parquet
 from softgold.readers.text import BLOCK_BYTES, BYTE_ORDER_MARK, TextSource
 
 TABLE_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt")
@@ -197,7 +197,7 @@ class VoteFiles:
                     yield Batch(source, positions, (cells[0], cells[1], cells[2]))
                     first += found.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{whole.name} cannot be read as Parquet: {shorten(error, 200)}") from None
+            raise not_parquet(whole.name, error) from None
 
     def _other_columns(self, member: Member, columns: tuple[str, ...]) -> InputError:
         return InputError(

@@ -18,11 +18,12 @@ import pyarrow.parquet as arrow_parquet
 from numpy.typing import NDArray
 
 from softgold.errors import InputError, SoftgoldError
-from softgold.readers.base import Source, display_name, shorten
+from softgold.readers.base import Source, display_name
 from softgold.readers.cells import MISSING_VOTE, as_index, code_ids, code_values, code_votes
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
 from softgold.readers.frames import ArrowSource, FrameSource
 from softgold.readers.longform import SHOWN_CONFLICTS, first_conflict
+from softgold.readers.parquet import not_parquet
 from softgold.readers.repeats import DuplicateRule, Repeats, find_repeats, resolve_repeats
 from softgold.readers.sources import open_source
 from softgold.tables.hashing import text_hashes
@@ -53,8 +54,7 @@ class FilePart:
         try:
             table = arrow_parquet.ParquetFile(self.path).read_row_group(self.group)
         except (pa.ArrowException, OSError) as error:
-            reason = shorten(error, 200)
-            raise InputError(f"{display_name(self.path)} cannot be read as Parquet: {reason}") from None
+            raise not_parquet(display_name(self.path), error) from None
         return _RowGroup(table, display_name(self.path), self.first_row)
 
 
