@@ -221,6 +221,11 @@ def test_names_cannot_steer_the_terminal(cli: Callable[..., Any], tmp_path: Path
     assert answer.code == 2
     assert answer.err.count("\n") == 1
     assert not set(answer.err) & set("\x1b\x07\r\u202e\x9b")
+    votes = tmp_path / "votes.csv"
+    votes.write_text("task,item,annotator,vote\n\x1b[2J\x07\u202e\x9b31m,i,a,1\nplain,i,a,1\n")
+    answer = cli("describe", votes)
+    assert answer.code == 0
+    assert not set(answer.out + answer.err) & set("\x1b\x07\u202e\x9b")
 
 
 def test_long_messages_are_shortened(cli: Callable[..., Any], tmp_path: Path) -> None:
@@ -230,6 +235,10 @@ def test_long_messages_are_shortened(cli: Callable[..., Any], tmp_path: Path) ->
     assert answer.code == 2
     assert len(answer.err) <= 1001
     assert "--duplicates" in answer.err  # what to do is at the end
+    answer = cli("simulate", "--preset", "x" * 9000)  # the parser of options shows values whole
+    assert answer.code == 2
+    assert "characters in all" in answer.err
+    assert max(map(len, answer.err.splitlines())) <= 1000
 
 
 @pytest.mark.slow
