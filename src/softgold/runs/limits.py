@@ -9,8 +9,8 @@ from softgold.errors import InputError
 from softgold.runs.records import RECORD, read_record
 
 # Bytes per item at the peak, above a few hundred MB (scripts/bench/later.py).
-BYTES_PER_ITEM = {"calibrate": 190, "sample-experts": 180, "evaluate": 120, "next": 240, "report": 300}
-BYTES_PER_SCORE = 80
+BYTES_PER_ITEM = {"calibrate": 190, "sample-experts": 180, "evaluate": 120, "next": 240, "report": 240}
+BYTES_PER_SCORE = 30
 
 
 def machine_bytes() -> int:
