@@ -16,6 +16,7 @@ import errno
 import warnings
 
 __all__ = [
+    "BudgetError",
     "ConvergenceWarning",
     "DataWarning",
     "InputError",
@@ -69,6 +70,27 @@ class UsageError(SoftgoldError, ValueError):
         ...     print(error)
         n_items must be a whole number of at least 2, got 0
     """
+
+
+class BudgetError(UsageError):
+    """A budget is above the number of votes that are worth buying.
+
+    Attributes:
+        open_votes: Number of votes that are.
+
+    Example:
+        >>> import softgold
+        >>> fit = softgold.fit(softgold.simulate(n_items=50, seed=0).votes, engine="coordinate")
+        >>> try:
+        ...     softgold.plan_votes(fit, 1000)
+        ... except BudgetError as error:
+        ...     print(softgold.plan_votes(fit, error.open_votes).budget == error.open_votes)
+        True
+    """
+
+    def __init__(self, message: str, open_votes: int) -> None:
+        super().__init__(message)
+        self.open_votes = open_votes
 
 
 class OutputError(SoftgoldError, OSError):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import softgold
 from softgold.errors import InputError, OutputError, StorageError
 from softgold.evaluation.result import Average, TaskEvaluation
 from softgold.planning import plan_votes
@@ -264,3 +265,16 @@ def test_a_model_without_values_has_dashes(run: Path) -> None:
     )
     page = render_report(open_run(run))
     assert re.search(r"model_1</td><td class=\"number\" data-order=\"-inf\">–</td>", page)
+
+
+@pytest.mark.parametrize("votes_per_item", [30, 60])
+def test_the_page_of_a_campaign_that_is_all_but_done_still_forecasts(tmp_path: Path, votes_per_item: int) -> None:
+    settings = {"n_items": 60, "n_annotators": 60, "ability_mean": 2.5, "votes_per_item": votes_per_item}
+    fit = softgold.fit(softgold.simulate(**settings, seed=3).votes, engine="coordinate")  # type: ignore[arg-type]
+    with pytest.raises(softgold.errors.BudgetError) as caught:
+        plan_votes(fit, 60)
+    fit.save(tmp_path / "run")
+    text = write_report(tmp_path / "run").read_text()
+    assert "Expected share of wrong labels" in text
+    assert ("Where votes are worth most" in text) == (caught.value.open_votes > 0)
+    assert ("No vote is worth buying" in text) == (caught.value.open_votes == 0)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.checks import check_in_range, check_positive_int
-from softgold.errors import UsageError
+from softgold.errors import BudgetError, UsageError
 from softgold.models.base import Fit, Posterior
 from softgold.planning.assignment import Assignment, assign
 from softgold.planning.beliefs import Beliefs
@@ -125,7 +125,8 @@ def plan_votes(
         The plan, with `.to_frame()`.
 
     Raises:
-        UsageError: The budget is larger than what the items or the annotators can take.
+        BudgetError: The budget is larger than the number of votes that are worth buying.
+        UsageError: The budget is larger than what the annotators can give.
 
     Example:
         >>> import softgold
@@ -177,17 +178,19 @@ def allocate(outlook: Outlook, budget: int, limit: IntArray) -> IntArray:
     worth = np.concatenate([value[value > CLOSED] for value in _values(outlook, limit)])
     open_votes = len(worth)
     if not (limit > 0).any():
-        raise UsageError("no item is open: everybody who is free has voted on every item")
+        raise BudgetError("no item is open: everybody who is free has voted on every item", 0)
     if open_votes == 0:
-        raise UsageError(
+        raise BudgetError(
             "no item is open: one more vote is not expected to move any soft label by more than 0.01; no vote is worth "
-            "buying"
+            "buying",
+            0,
         )
     if budget > open_votes:
-        raise UsageError(
+        raise BudgetError(
             f"a budget of {budget:,} is above what is left: with at most {depth} votes per item, {open_votes:,} votes "
             "are expected to move a soft label by more than 0.01; lower the budget, or allow more votes per item "
-            "(--max-per-item)"
+            "(--max-per-item)",
+            open_votes,
         )
     worth.partition(open_votes - budget)
     least = float(worth[open_votes - budget])

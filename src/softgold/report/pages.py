@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from softgold.errors import StorageError, UsageError
+from softgold.errors import BudgetError, StorageError, UsageError
 from softgold.evaluation import ClassEvaluation
 from softgold.experts import Calibration
-from softgold.planning import forecast, plan_votes
+from softgold.models.base import Posterior
+from softgold.planning import VotePlan, forecast, plan_votes
 from softgold.report.blocks import Cell, Panel, Section, Table, Tile, amount, interval, named, percent, real
 from softgold.report.convergence.section import convergence_section, convergence_tiles
 from softgold.report.convergence.summary import ConvergenceSummary
@@ -28,6 +29,7 @@ from softgold.report.planning_section import planning_section
 from softgold.report.summary import file_names
 from softgold.report.tiles import built, run_tiles, study_tiles
 from softgold.runs import Run, Study
+from softgold.tables.parts import VotesInParts
 
 MOST_TASKS = 24
 REPORT_CAMPAIGNS = 20
@@ -83,12 +85,20 @@ def _next_section(run: Run) -> Section:
     try:
         fitted, votes = run.brief_posterior, run.votes_in_parts
         found = forecast(fitted, votes=votes, n_campaigns=REPORT_CAMPAIGNS)
-        plan = plan_votes(fitted, len(run.brief_labels), votes=votes)
     except UsageError:  # a baseline does not say what a vote would change
         return uncertain
+    plan = _plan(fitted, votes, len(run.brief_labels))
     planned = planning_section(found, plan, run.record.history)
     first, second = planned.panels[0], uncertain.panels[0]
     return replace(planned, panels=(replace(first, tables=(*first.tables, *second.tables)),))
+
+
+def _plan(fitted: Posterior, votes: VotesInParts, budget: int) -> VotePlan | None:
+    """Return the votes to buy first, at most `budget`; None if no vote is worth buying."""
+    try:
+        return plan_votes(fitted, budget, votes=votes)
+    except BudgetError as error:
+        return plan_votes(fitted, error.open_votes, votes=votes) if error.open_votes else None
 
 
 def _origin(run: Run) -> tuple[tuple[str, str], ...]:

@@ -37,6 +37,8 @@ def planning_section(
 
 def _words(forecast: Forecast | None, plan: VotePlan | None) -> str:
     texts = [str(part)[0].upper() + str(part)[1:] + "." for part in (forecast, plan) if part is not None]
+    if forecast is not None and plan is None:
+        texts.append("No vote is worth buying: none is expected to move a soft label by more than 0.01.")
     return " ".join(texts) or "This model does not say what further votes would change."
 
 
