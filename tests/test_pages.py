@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import json
 import re
 import shlex
@@ -86,8 +85,6 @@ def test_the_blocks_of_a_page_run_in_order(page: Path, cli: Callable[..., Any]) 
     names: dict[str, object] = {}
     for block in blocks(page):
         if block.language not in RUN or block.not_run:
-            continue
-        if block.needs and importlib.util.find_spec(block.needs) is None:
             continue
         if block.language == "python":
             with warnings.catch_warnings():
