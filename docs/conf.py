@@ -39,6 +39,7 @@ myst_heading_anchors = 4
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "GivenLabels")}  # one word, not all that NumPy means by it
 autodoc_preserve_defaults = True  # as the code says them
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

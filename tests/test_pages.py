@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import json
 import re
 import shlex
@@ -16,7 +15,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import softgold
 from fixtures.pages import PAGES, ROOT, RUN, SHOWN, anchors, blocks, links, prose
+from softgold.cli.app import COMMANDS, load_command
 
 SAMPLES = ROOT / "tests" / "readers" / "exports" / "samples"
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
@@ -87,8 +88,6 @@ def test_the_blocks_of_a_page_run_in_order(page: Path, cli: Callable[..., Any]) 
     for block in blocks(page):
         if block.language not in RUN or block.not_run:
             continue
-        if block.needs and importlib.util.find_spec(block.needs) is None:
-            continue
         if block.language == "python":
             with warnings.catch_warnings():
                 if block.needs:  # another library's warnings are its own
@@ -115,6 +114,29 @@ def test_every_block_is_run_or_text(page: Path) -> None:
 @each_page
 def test_pages_are_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").split()) <= 1200
+
+
+@each_page
+def test_names_of_softgold_exist(page: Path) -> None:
+    names = set(re.findall(r"softgold\.([A-Za-z_]+)(?![\w./])", page.read_text(encoding="utf-8")))
+    modules = {path.stem for path in (ROOT / "src" / "softgold").iterdir()}
+    assert {name for name in names if not hasattr(softgold, name)} <= modules
+
+
+def every_option() -> set[str]:
+    """Return the options of all commands, and of the scripts that pages name."""
+    commands = [load_command(name) for name in COMMANDS]
+    parts = [part for command in commands for part in getattr(command, "commands", {"": command}).values()]
+    scripts = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "scripts").rglob("*.py"))
+    options = {option for part in parts for parameter in part.params for option in parameter.opts}
+    return {*options, *re.findall(r'"(--[a-z-]+)"', scripts), "--help", "--version"}
+
+
+def test_options_exist() -> None:
+    known = every_option()
+    for page in PAGES:
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text(encoding="utf-8")))
+        assert named - known == set(), page.name
 
 
 EVERYWHERE = sorted({*PAGES, *ROOT.glob("*.md"), *(ROOT / "data_samples").rglob("*.md")})

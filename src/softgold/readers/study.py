@@ -267,7 +267,8 @@ def _votes_of(said: _Said, options: _Options, source: Source) -> NDArray[np.int8
     if unknown:
         raise InputError(
             f"{source.name}: a vote must be 0 or 1 (or yes and no), got {shorten(unknown[0])}; of several classes in "
-            "several tasks, choose one with --positive VALUE (positive=), or read one task with --question NAME"
+            "several tasks, choose one with --positive VALUE (positive=), or read one task with --question NAME: "
+            f"{listed(tuple(said.tasks))}"
         )
     return np.array([SPELLINGS[_plain(text)] for text in said.values], dtype=np.int8)
 
