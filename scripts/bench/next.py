@@ -29,7 +29,6 @@ from sklearn.isotonic import IsotonicRegression
 
 import softgold
 from softgold.models.base import Fit
-from softgold.models.crowd.annotators import Skills
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.forecasting import forecast
 from softgold.planning.outcomes import look_ahead, vote_values
@@ -143,12 +142,7 @@ def preferences(campaign: Campaign, fit: Fit, items: IntArray) -> FloatArray:
     """Return what every vote that could be bought on some items is worth, coming from who gives it."""
     beliefs, votes = Beliefs.of(fit), campaign.votes
     known = fit.posterior.annotator_ids.get_indexer(votes.annotator_ids)
-    strangers = Skills.at(beliefs.posterior.population, len(known))
-    skills = Skills(
-        np.where((known >= 0)[:, None], beliefs.posterior.skills.mean[known], strangers.mean),
-        np.where((known >= 0)[:, None], beliefs.posterior.skills.cov[known], strangers.cov),
-    )
-    chances, some = beliefs.chances(skills), np.sort(items)
+    chances, some = beliefs.chances(beliefs.posterior.skills_at(known)), np.sort(items)
     values = vote_values(beliefs.masses(some), beliefs.states.positive, chances, beliefs.certainty[some])
     found = np.zeros(votes.n_votes)
     rows = np.isin(votes.item_codes, some)

@@ -46,14 +46,7 @@ class Crew:
 
     def skills(self, beliefs: Beliefs) -> Skills:
         """Return the members' skills; newcomers are members of the fitted population."""
-        posterior = beliefs.posterior
-        known = self.places(posterior.annotator_ids)
-        strangers = Skills.at(posterior.population, len(known))
-        seen = (known >= 0)[:, None]
-        return Skills(
-            np.where(seen, posterior.skills.mean[known], strangers.mean),
-            np.where(seen, posterior.skills.cov[known], strangers.cov),
-        )
+        return beliefs.posterior.skills_at(self.places(beliefs.posterior.annotator_ids))
 
     def pool(self, beliefs: Beliefs) -> VoterPool:
         """Return the members as a pool, each giving votes up to the capacity."""

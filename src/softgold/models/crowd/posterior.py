@@ -103,6 +103,12 @@ class CrowdPosterior(Posterior):
         below = ndtr(-self.skills.mean[:, 0] / np.sqrt(self.skills.cov[:, 0]))
         return self.certainty * below + (1 - self.certainty) * (1 - below)
 
+    def skills_at(self, places: NDArray[np.intp]) -> Skills:
+        """Return the factors of annotators by number; -1 is a newcomer, a member of the fitted population."""
+        found, seen = Skills.at(self.population, len(places)), places >= 0
+        found.mean[seen], found.cov[seen] = self.skills.mean[places[seen]], self.skills.cov[places[seen]]
+        return found
+
     def predict(self, votes: VoteTable) -> SoftLabels:
         """Return soft labels of the items of `votes`, known or never seen, with the annotators held as fitted.
 
@@ -113,14 +119,9 @@ class CrowdPosterior(Posterior):
             raise InputError("the table has no votes to predict from; it needs at least one that is not an abstention")
         known = self.annotator_ids.get_indexer(votes.annotator_ids)
         seen = known >= 0
-        strangers = Skills.at(self.population, votes.n_annotators)
-        skills = Skills(
-            np.where(seen[:, None], self.skills.mean[known], strangers.mean),
-            np.where(seen[:, None], self.skills.cov[known], strangers.cov),
-        )
         states = self.states
         curve = response_curve(respond(self.skills, states), self.annotator_counts)
-        items = summarise_items(votes, skills, states, curve, self.population.unit)
+        items = summarise_items(votes, self.skills_at(known), states, curve, self.population.unit)
         certainty, odds = np.ones(votes.n_items), np.zeros(votes.n_items)
         by_annotator = np.where(seen, self.certainty[known], 1.0)
         order = np.argsort(-by_annotator[votes.annotator_codes], kind="stable")  # the most doubtful is written last
