@@ -218,20 +218,20 @@ Rows = dict[tuple[int, str], dict[str, Any]]
 
 
 def ratios(found: Rows) -> list[str]:
-    """Return the ratios that matter; those of rows of two runs say so."""
+    """Return the ratios that matter."""
 
     def line(here: tuple[int, str], other: tuple[int, str], what: str, name: str) -> str:
-        ratio = found[here]["whole"] / found[other]["whole"]
-        return f"- {what}: {ratio:.2f} times {name}{'' if found[here]['run'] == found[other]['run'] else ' (two runs)'}"
+        whole, sweep = (found[here][figure] / found[other][figure] for figure in ("whole", "per_sweep"))
+        return f"- {what}: {whole:.2f} times {name} ({sweep:.2f} per sweep)"
 
     lines = []
     for votes, driver in found:
         tenth = votes // 10
-        for other, name in (((votes, "memory"), "in memory"), ((tenth, driver), "at a tenth of the votes")):
+        for other, name in (((votes, "memory"), "in memory"), ((tenth, driver), "a tenth")):
             if other in found and other != (votes, driver) and driver != "crowd-kit":
-                lines.append(line((votes, driver), other, f"{votes:,} votes, {driver}", name))
-        if driver == "disk" and (tenth, "memory") in found:
-            lines.append(line((votes, driver), (tenth, "memory"), f"{votes:,} votes on disk", f"{tenth:,} in memory"))
+                lines.append(line((votes, driver), other, f"{votes:,}, {driver}", name))
+        if driver == "disk" and (tenth, "memory") in found and (votes, "memory") not in found:
+            lines.append(line((votes, driver), (tenth, "memory"), f"{votes:,}, disk", f"{tenth:,} in memory"))
     return lines
 
 
