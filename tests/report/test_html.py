@@ -119,6 +119,20 @@ def test_the_numbers_are_those_of_the_files(run: Path) -> None:
         assert name in text
 
 
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((2, 2, 2), "6 votes on 3 items, 2 on each."),
+        ((1, 3, 4), "8 votes on 3 items, half of the items have 3 votes or"),
+    ],
+)
+def test_the_first_sentence_says_how_many_votes_items_have(tmp_path: Path, counts: tuple[int, ...], words: str) -> None:
+    votes = [(f"i{item}", f"a{who}", item % 2) for item, count in enumerate(counts) for who in range(count)]
+    table = pd.DataFrame(votes, columns=["item", "annotator", "vote"])
+    softgold.fit(table, engine="coordinate").save(tmp_path / "run")
+    assert words in report_page(open_run(tmp_path / "run")).lead
+
+
 def test_the_plan_and_the_most_uncertain_items_are_listed(run: Path) -> None:
     opened = open_run(run)
     section = next(section for section in report_page(opened).sections if section.key == "next")

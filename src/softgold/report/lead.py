@@ -39,12 +39,11 @@ def _size(run: Run) -> str:
     if not run.has("fit"):
         return f"There are soft labels of {len(soft):,} items."
     votes = run.votes_in_parts
-    each = np.median(votes.item_counts)
+    counts = votes.item_counts
+    even = counts.min() == counts.max()
+    each = f"{counts[0]:,} on each" if even else f"half of the items have {np.median(counts):g} votes or more"
     people = "person" if votes.n_annotators == 1 else "people"
-    return (
-        f"{votes.n_annotators:,} {people} gave {votes.n_votes:,} votes on {len(soft):,} items, "
-        f"half of the items have {each:g} votes or more."
-    )
+    return f"{votes.n_annotators:,} {people} gave {votes.n_votes:,} votes on {len(soft):,} items, {each}."
 
 
 def _sureness(soft: SoftLabels) -> str:
