@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pandas as pd
 import pytest
 
 import softgold
+import softgold.runs
 from softgold.report.html import report_page
 from softgold.report.lead import study_lead
 from softgold.runs import open_study
@@ -162,6 +165,21 @@ def test_models_without_scores_of_a_question(cli: Callable[..., Any], run: Path,
     scores.assign(item="other").head(1).to_csv(tmp_path / "none.csv", index=False)
     answer = cli("evaluate", run, "--scores", tmp_path / "none.csv", "--force", *FAST)
     assert (answer.code, "no score of any item" in answer.err) == (2, True)
+
+
+def test_no_other_process_replaces_a_study_while_items_are_drawn(
+    cli: Callable[..., Any], run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(path: Path) -> softgold.runs.Study:
+        found, folder = open_study(path), os.open(path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):  # what a writer would have to wait for
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(folder)
+        return found
+
+    monkeypatch.setattr(softgold.runs, "open_study", opened)
+    answer = cli("sample-experts", run, "-o", run.with_name("sheet.csv"), "--budget", 40)
+    assert answer.code == 0, answer.err
 
 
 @pytest.fixture

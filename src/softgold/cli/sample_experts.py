@@ -130,13 +130,14 @@ def _sample_study(
 
     from softgold.cli.studies import sample_study
     from softgold.experts.sheets import CHOICES, make_sheet, read_context, write_sheet
-    from softgold.output import atomic_files, excel_safe, write_table
+    from softgold.output import atomic_files, excel_safe, reading, write_table
     from softgold.runs import open_study
 
-    study = open_study(run)
-    with_classes = study.kind == "classes"
-    choices = (*study.tasks, "unsure") if with_classes else CHOICES
-    drawn, key_table = sample_study(study, budget, scheme=scheme, seed=seed)
+    with reading(run):
+        study = open_study(run)
+        with_classes = study.kind == "classes"
+        choices = (*study.tasks, "unsure") if with_classes else CHOICES
+        drawn, key_table = sample_study(study, budget, scheme=scheme, seed=seed)
     sheet = make_sheet(pd.Index(drawn["item"]), None if context is None else read_context(context))
     if not with_classes:
         sheet.insert(0, "task", drawn["task"].to_numpy())
