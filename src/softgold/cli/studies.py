@@ -62,7 +62,7 @@ def calibrate_study(
 
 
 def sample_study(study: Study, budget: int, **options: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Draw items of every question, or of all classes together.
+    """Draw items of every question, or of all classes together; call it inside `with reading(study.path):`.
 
     Returns:
         The items for the sheet, `task, item`, or `item` with several classes; and the key, with the same columns first.
@@ -76,9 +76,7 @@ def sample_study(study: Study, budget: int, **options: Any) -> tuple[pd.DataFram
         sample = sample_classes(study.class_labels, budget, **options)
         return sample.sheet()[["item"]], sample.key()
     each = max(1, budget // len(study.tasks))
-    with study.reading():
-        labels = {name: run.soft_labels for name, run in study.tasks.items()}
-    samples = {name: sample_for_experts(table, each, **options) for name, table in labels.items()}
+    samples = {name: sample_for_experts(run.soft_labels, each, **options) for name, run in study.tasks.items()}
     sheet = with_task({name: sample.sheet()[["item"]] for name, sample in samples.items()})
     return sheet, with_task({name: sample.key() for name, sample in samples.items()})
 
