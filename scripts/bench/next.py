@@ -1,13 +1,16 @@
 """Replay campaigns on real votes, and check forecasts: how many votes does each way of placing them need?
 
-    python scripts/bench/next.py DIR [--seeds 5] [--tables NAME ...] [--campaigns 50] [--markdown FILE]
+    python scripts/bench/next.py DIR [--seeds 5] [--groups 1] [--tables NAME ...] [--campaigns 50] [--markdown FILE]
 
 DIR has one folder per data set with votes.csv and truth.csv. A table takes part if at least half of its items have
 eight votes; the other items are left out. A replay starts with two votes per item; in every round a fifth of the items
 get one more, taken from those that were really given. Policies: `uniform` (items with fewest votes), `uncertainty`
-(largest min(p, 1 - p)), `ours` (largest E[(p' - p)^2]), and `ours, with people`, which also chooses whose vote is taken
-among those who voted on the item. Shares are votes needed to match the accuracy (or the log loss) of uniform allocation
-with 3, 5 and 8 votes per item, divided by its votes; curves are means over the seeds, made monotone.
+(largest min(p, 1 - p)), `ours (items)` (largest E[(p' - p)^2]: `softgold next`) and `ours (items and people)`, which
+also chooses whose vote is taken among those who voted on the item (`softgold next --annotators`). Two more for
+comparison: `people` chooses whose vote, on the items of uniform, and `hindsight` buys on the items whose p is farthest
+from what all votes of the table will make of it, which nobody can know. Shares are votes needed to match the accuracy
+(or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its votes; curves are means over the
+seeds, made monotone. With `--groups G` the shares are also given for G groups of seeds: how far they depend on chance.
 
 After the replays, forecasts made at three votes per item are shown beside what happened, and `--campaigns` counts how
 often the realised share of wrong labels lies in the 90 % interval on simulated studies.
@@ -20,6 +23,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +55,11 @@ class Study:
     votes: VoteTable
     truth: FloatArray
 
+    @cached_property
+    def settled_p(self) -> FloatArray:
+        """The soft labels that all votes give."""
+        return softgold.fit(self.votes, engine="coordinate").posterior.soft_labels().p
+
 
 def studies(folder: Path, names: list[str] | None) -> Iterator[Study]:
     """Give every table that allows a replay."""
@@ -72,7 +81,7 @@ class Campaign:
     """Votes bought so far, out of those that were given."""
 
     def __init__(self, study: Study, seed: int) -> None:
-        self.votes = study.votes
+        self.study, self.votes = study, study.votes
         self.rng = np.random.default_rng(seed)
         self.luck = self.rng.random(study.votes.n_votes)  # one order of the votes for all policies
         self.bought = np.zeros(study.votes.n_votes, dtype=bool)
@@ -123,7 +132,12 @@ def uncertainty(campaign: Campaign, fit: Fit) -> FloatArray:
     return fit.posterior.soft_labels().uncertainty
 
 
-def ours(campaign: Campaign, fit: Fit) -> FloatArray:
+def hindsight(campaign: Campaign, fit: Fit) -> FloatArray:
+    """The labels that all votes would move farthest first."""
+    return np.abs(fit.posterior.soft_labels().p - campaign.study.settled_p)
+
+
+def most_valuable(campaign: Campaign, fit: Fit) -> FloatArray:
     """The largest expected fall of the Brier score first."""
     beliefs = Beliefs.of(fit)
     outlook = look_ahead(beliefs, beliefs.pool(), 1)
@@ -133,8 +147,10 @@ def ours(campaign: Campaign, fit: Fit) -> FloatArray:
 POLICIES: dict[str, tuple[Policy, bool]] = {
     "uniform": (uniform, False),
     "uncertainty": (uncertainty, False),
-    "ours": (ours, False),
-    "ours, with people": (ours, True),
+    "ours (items)": (most_valuable, False),
+    "ours (items and people)": (most_valuable, True),
+    "people": (uniform, True),
+    "hindsight": (hindsight, False),
 }
 
 
@@ -207,33 +223,41 @@ def share_needed(curve: FloatArray, base: FloatArray, column: int, level: int) -
     return float((x0 + (target - y0) / (y1 - y0) * (x1 - x0)) / level)
 
 
-def replays(found: list[Study], seeds: int) -> list[str]:
+def replays(found: list[Study], seeds: int, groups: int) -> list[str]:
     """Replay every table under every policy; return the lines of the report."""
     lines = [
         "| table | policy | accuracy at 3 / 5 / 8 | log loss at 5 | votes for its accuracy at 3 / 5 / 8 | log loss |",
         "|---|---|---|---|---|---|",
     ]
-    shares: dict[str, list[list[float]]] = {name: [] for name in POLICIES}
+    runs: dict[tuple[str, str], list[FloatArray]] = {}
     for study in found:
-        curves = {}
         for policy in POLICIES:
             started = time.perf_counter()
-            curves[policy] = mean_curve([replay(study, policy, seed) for seed in range(seeds)])
-            curve, base = curves[policy], curves["uniform"]
-            needed = [share_needed(curve, base, column, level) for column in (1, 2) for level in LEVELS]
-            shares[policy].append(needed)
-            at = [np.interp(level, curve[:, 0], curve[:, 1]) for level in LEVELS]
+            runs[study.name, policy] = [replay(study, policy, seed) for seed in range(seeds)]
+            curve = mean_curve(runs[study.name, policy])
+            needed = shares_needed(runs[study.name, policy], runs[study.name, "uniform"])
+            at = " / ".join(f"{np.interp(level, curve[:, 0], curve[:, 1]):.3f}" for level in LEVELS)
             loss = np.interp(5, curve[:, 0], curve[:, 2])
-            accuracies = " / ".join(f"{value:.3f}" for value in at)
             lines.append(
-                f"| {study.name} | {policy} | {accuracies} | {loss:.3f} | {_shown(needed[:3])} | {_shown(needed[3:])} |"
+                f"| {study.name} | {policy} | {at} | {loss:.3f} | {_shown(needed[:3])} | {_shown(needed[3:])} |"
             )
             print(lines[-1], f"{time.perf_counter() - started:.0f} s", flush=True)
-    for policy, rows in shares.items():
-        mean = np.mean(rows, axis=0).tolist()
-        lines.append(f"| **mean** | {policy} | | | {_shown(mean[:3])} | {_shown(mean[3:])} |")
-        print(lines[-1], flush=True)
+    for group in [slice(None), *(slice(number, None, groups) for number in range(groups if groups > 1 else 0))]:
+        label = "mean" if group == slice(None) else f"seeds {group.start}, {group.start + groups}, ..."
+        for policy in POLICIES:
+            rows = [
+                shares_needed(runs[study.name, policy][group], runs[study.name, "uniform"][group]) for study in found
+            ]
+            mean = np.mean(rows, axis=0).tolist()
+            lines.append(f"| **{label}** | {policy} | | | {_shown(mean[:3])} | {_shown(mean[3:])} |")
+            print(lines[-1], flush=True)
     return lines
+
+
+def shares_needed(runs: list[FloatArray], base: list[FloatArray]) -> list[float]:
+    """Return the shares for accuracy at each level, then those for log loss."""
+    curve, uniform_curve = mean_curve(runs), mean_curve(base)
+    return [share_needed(curve, uniform_curve, column, level) for column in (1, 2) for level in LEVELS]
 
 
 def _shown(shares: list[float]) -> str:
@@ -244,7 +268,7 @@ def forecasts(found: list[Study], seeds: int) -> list[str]:
     """Show what was expected at three votes per item beside what happened at five and eight."""
     lines = ["| table | policy | votes per item | expected wrong (90 % interval) | realised |", "|---|---|---|---|---|"]
     for study in found:
-        for policy in ("uniform", "ours"):
+        for policy in ("uniform", "ours (items)"):
             rows = [_foreseen(study, policy, seed) for seed in range(seeds)]
             for level, parts in zip((5, 8), zip(*rows, strict=True), strict=True):
                 (error, low, high, wrong) = np.mean(parts, axis=0)
@@ -273,8 +297,8 @@ def _foreseen(study: Study, policy: str, seed: int, levels: tuple[int, ...] = (5
 
 def coverage(count: int) -> list[str]:
     """Count how often the realised error of a simulated campaign lies in the interval."""
-    inside: dict[str, list[bool]] = {"uniform": [], "ours": []}
-    gaps: dict[str, list[float]] = {"uniform": [], "ours": []}
+    inside: dict[str, list[bool]] = {"uniform": [], "ours (items)": []}
+    gaps: dict[str, list[float]] = {"uniform": [], "ours (items)": []}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
         rng = np.random.default_rng(seed)
         made = softgold.simulate(
@@ -305,13 +329,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--groups", type=int, default=1)
     parser.add_argument("--tables", nargs="*")
     parser.add_argument("--campaigns", type=int, default=0)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", softgold.errors.SoftgoldWarning)
     found = list(studies(options.folder, options.tables))
-    lines = [*replays(found, options.seeds), "", *forecasts(found, options.seeds)] if found else []
+    lines = [*replays(found, options.seeds, options.groups), "", *forecasts(found, options.seeds)] if found else []
     if options.campaigns:
         lines += ["", *coverage(options.campaigns)]
     if options.markdown:

@@ -19,8 +19,9 @@ from softgold.models.base import Fit, fit
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.coordinate import CoordinateState
-from softgold.models.crowd.mirror import mix, weigh_images
+from softgold.models.crowd.mirror import Images, VoteGraph, mix, weigh_images
 from softgold.models.crowd.population import Population
+from softgold.models.crowd.priors import TwoClassPrior
 from softgold.readers import read_votes
 from softgold.tables.votes import VoteTable
 
@@ -230,11 +231,17 @@ def two_parts() -> VoteTable:
     return read_votes(pd.DataFrame([*rows, ("z", "d", 1), ("z", "e", 1)], columns=["item", "annotator", "vote"]))
 
 
+def weighed(votes: VoteTable, skills: Skills) -> Images:
+    """Weigh the images where every p is even, and so is the prevalence."""
+    blocks = [(votes.components.items, np.full(votes.n_items, 0.5))]
+    return weigh_images(VoteGraph.of(votes), skills, lambda: blocks, Population(1.0, 0.0, 1.0), TwoClassPrior())
+
+
 def test_images_weigh_as_the_abilities_under_the_annotators_own_population() -> None:
-    votes, even = two_parts(), Population(1.0, 0.0, 1.0)
+    votes = two_parts()
     ability, variance = np.array([1.0, 0.8, -0.9, 0.3, -0.4]), 0.2
     skills = Skills(np.column_stack([ability, np.zeros(5)]), np.tile([variance, 0.0, variance], (5, 1)))
-    found = weigh_images(votes, skills, np.full(3, 0.5), even)
+    found = weighed(votes, skills)
     helpful = ability * [1, 1, 1, -1, -1]  # every component the right way round, as its sum of abilities says
     count = votes.annotator_counts / votes.annotator_counts.mean()
     centre = np.average(helpful, weights=count)
@@ -249,14 +256,14 @@ def test_images_weigh_as_the_abilities_under_the_annotators_own_population() -> 
 def test_a_table_of_adversaries_alone_is_upside_down() -> None:
     """Annotators are helpful on the whole: if all of them come out adversarial, it is the image that is wrong."""
     skills = Skills(np.column_stack([np.full(5, -2.0), np.zeros(5)]), np.tile([0.1, 0.0, 0.1], (5, 1)))
-    found = weigh_images(two_parts(), skills, np.full(3, 0.5), Population(1.0, 0.0, 1.0))
+    found = weighed(two_parts(), skills)
     assert found.upright.tolist() == [False, False]
     assert found.certainty.tolist() == [1.0, 1.0]
 
 
 def test_a_negligible_image_is_left_out() -> None:
     skills = Skills(np.column_stack([np.full(5, 2.0), np.zeros(5)]), np.tile([0.1, 0.0, 0.1], (5, 1)))
-    found = weigh_images(two_parts(), skills, np.full(3, 0.5), Population(1.0, 0.0, 1.0))
+    found = weighed(two_parts(), skills)
     assert found.certainty.tolist() == [1.0, 1.0]
     assert found.upright.all()
 

@@ -123,10 +123,11 @@ class Beliefs:
         def on_chunk(chunk: VoteChunk) -> Result:
             return work(chunk.rows, item_masses(chunk, skills, response, states)[0])
 
+        one_each = np.ones(self.votes.n_annotators)
         chunks = (
             chunk
             for part, some in self.votes.each()
-            for chunk in part_chunks(some, self.votes.n_annotators, part.first_item)
+            for chunk in part_chunks(some, one_each, first_item=part.first_item)
         )
         with worker_pool() as pool:
             for _, found in in_order(on_chunk, chunks, pool):

@@ -20,10 +20,10 @@ from softgold.errors import InputError, UsageError, warn
 from softgold.models.base import DEFAULT_MODEL, Diagnostics, Fit, FloatArray, OnProgress, find_model
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.annotators import Response, Skills, respond
-from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
+from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
 from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.coordinate import CoordinateState, Problem
-from softgold.models.crowd.mirror import Images, weigh_graph
+from softgold.models.crowd.mirror import Images, weigh_images
 from softgold.models.crowd.models import CrowdModel
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
@@ -305,9 +305,8 @@ class _ClusterFit:
         return ascent.run(coordinate.start_state(len(layout.annotator_weight), self.prior))
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
-        parts, turns = self.study.item_parts, self.prior.prevalence == "able"
-        images = weigh_graph(self.study.graph, skills, lambda: [(parts, positive)], population, turns=turns)
-        return trusted(images, self.prior)
+        parts = self.study.item_parts
+        return weigh_images(self.study.graph, skills, lambda: [(parts, positive)], population, self.prior)
 
     def _finish(self, state: CoordinateState, skills: Skills, doubt: PrevalenceDoubt) -> DaskFit:
         study, cluster, population = self.study, self.cluster, state.population

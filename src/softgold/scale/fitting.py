@@ -16,10 +16,10 @@ from softgold.models.agreement import agreement_sums
 from softgold.models.base import ADVERSARIAL, Diagnostics, FitState, Model, OnProgress, find_model
 from softgold.models.crowd import coordinate
 from softgold.models.crowd.annotators import Response, Skills, respond
-from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
+from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
 from softgold.models.crowd.chunks import CHUNK_VOTES, part_chunks
 from softgold.models.crowd.coordinate import CoordinateState, Problem
-from softgold.models.crowd.mirror import Images, ItemBlocks, weigh_graph
+from softgold.models.crowd.mirror import Images, ItemBlocks, weigh_images
 from softgold.models.crowd.models import CrowdModel, check_torch
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
@@ -223,9 +223,7 @@ class _StoreFit:
         return ascent.run(begin or coordinate.start_state(len(kinds.annotator_weight), problem.prior))
 
     def _images(self, graph: StoreGraph, skills: Skills, blocks: Any, population: Population) -> Images:
-        prior = self.settings.crowd_prior
-        images = weigh_graph(graph.graph, skills, blocks, population, turns=prior.prevalence == "able")
-        return trusted(images, prior)
+        return weigh_images(graph.graph, skills, blocks, population, self.settings.crowd_prior)
 
     def _finish(
         self,
@@ -275,7 +273,7 @@ class _StoreFit:
         hits, total = np.zeros(store.n_annotators), np.zeros(store.n_annotators)
         with worker_pool() as pool:
             for part, votes in store.each():
-                chunks = part_chunks(votes, store.n_annotators)
+                chunks = part_chunks(votes, np.ones(store.n_annotators))
                 found = summarise_chunks(chunks, skills, response, states, curve, population.unit, pool)
                 write_array(_summary_path(store, part), np.stack([getattr(found, name) for name in SUMMARY]))
                 people, codes = np.unique(votes.annotators, return_inverse=True)

@@ -56,6 +56,13 @@ class PartVotes:
         """Item of each vote within the part, shape (v,)."""
         return np.repeat(np.arange(len(self.starts) - 1), self.counts)
 
+    def take(self, first: int, last: int) -> PartVotes:
+        """Return the votes on the items from number `first` to before `last`."""
+        begin, end = int(self.starts[first]), int(self.starts[last])
+        weights = None if self.weights is None else self.weights[begin:end]
+        starts = self.starts[first : last + 1] - begin
+        return PartVotes(starts, self.annotators[begin:end], self.votes[begin:end], weights)
+
 
 class VotesInParts(Protocol):
     """A vote table that can be gone through part by part: in memory, or on disk."""

@@ -181,18 +181,21 @@ class VoteTable(CodedTable):
             notes=self.notes,
         )
 
+    def by_item(self) -> PartVotes:
+        """Return all votes, item by item."""
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.item_codes, minlength=self.n_items))])
+        if (self.item_codes[1:] >= self.item_codes[:-1]).all():
+            return PartVotes(starts, self.annotator_codes, self.votes, self.weights)
+        order = np.argsort(self.item_codes, kind="stable")
+        weights = None if self.weights is None else self.weights[order]
+        return PartVotes(starts, self.annotator_codes[order], self.votes[order], weights)
+
     def each(self) -> Iterator[tuple[StorePart, PartVotes]]:
         """Give the votes in parts of whole items, in the order of the items."""
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.item_codes, minlength=self.n_items))])
-        grouped = bool((self.item_codes[1:] >= self.item_codes[:-1]).all())
-        order = None if grouped else np.argsort(self.item_codes, kind="stable")
-        for number, (first, last) in enumerate(pairwise(chunk_cuts(starts, PART_VOTES).tolist())):
-            rows = slice(starts[first], starts[last])
-            which: Any = rows if order is None else order[rows]
-            weights = None if self.weights is None else self.weights[which]
-            within = starts[first : last + 1] - starts[first]
-            part = StorePart(number, first, last - first, int(within[-1]))
-            yield part, PartVotes(within, self.annotator_codes[which], self.votes[which], weights)
+        votes = self.by_item()
+        for number, (first, last) in enumerate(pairwise(chunk_cuts(votes.starts, PART_VOTES).tolist())):
+            some = votes.take(first, last)
+            yield StorePart(number, first, last - first, len(some.votes)), some
 
     def signed_csr(self) -> sparse.csr_array:
         """Return the items x annotators matrix of +1 (positive) and -1 (negative), times the weights.

@@ -178,6 +178,11 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return np.column_stack([matrix[:, 2], -matrix[:, 1], matrix[:, 0]]) / _determinant(matrix)[:, None]
 
 
+def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the products of symmetric 2 x 2 matrices, rows (cc, cd, dd), and vectors, shape (A, 2)."""
+    return np.column_stack([(matrix[:, :2] * vector).sum(axis=1), (matrix[:, 1:] * vector).sum(axis=1)])
+
+
 def newton_step(
     skills: Skills, response: Response, sums: VoteSums, states: States, population: Population, size: float = 1.0
 ) -> Skills:
@@ -193,7 +198,7 @@ def newton_step(
     if size < 1:
         precision = (1 - size) * _inverse(skills.cov) + size * precision
     cov = _inverse(precision)
-    moves = size * np.column_stack([(cov[:, :2] * gradient).sum(axis=1), (cov[:, 1:] * gradient).sum(axis=1)])
+    moves = size * times(cov, gradient)
     longest = np.abs(moves / np.maximum(1.0, 0.5 * np.abs(skills.mean))).max(axis=1, keepdims=True)
     moves *= LARGEST_STEP / np.maximum(longest, LARGEST_STEP)
     return Skills(skills.mean + moves, cov)

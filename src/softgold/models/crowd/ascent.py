@@ -16,7 +16,6 @@ from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, VoteGraph
 from softgold.models.crowd.notices import data_notices
 from softgold.models.crowd.population import Population
-from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.settings import CrowdSettings
 
 MOST_TURNS = 3
@@ -26,11 +25,6 @@ def sweep_cap(settings: CrowdSettings) -> int:
     """Return the cap on sweeps that the settings give."""
     given = settings.max_steps if settings.engine == "coordinate" else None
     return coordinate.MAX_SWEEPS if given is None else given
-
-
-def trusted(images: Images, prior: CrowdPrior) -> Images:
-    """Return the images, with the fitted one taken for granted where the prior has fixed the sign."""
-    return images.certain() if getattr(prior, "ability_mean", 0.0) else images
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,34 +70,28 @@ def vote_chunks(
         annotator_weight: How many annotators each annotator stands for, shape (A,).
         size: Votes per chunk.
     """
-    items = np.ones(votes.n_items) if item_weight is None else item_weight
     annotators = np.ones(votes.n_annotators) if annotator_weight is None else annotator_weight
-    pairs = votes.votes.astype(np.int64) * votes.n_annotators + votes.annotator_codes
-    order = np.argsort(votes.item_codes * np.int64(2 * votes.n_annotators) + pairs, kind="stable")
-    pairs = pairs[order]
-    weights = None if votes.weights is None else votes.weights[order]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
-    cuts = chunk_cuts(starts, size)
-
-    def chunk(first: int, last: int) -> VoteChunk:
-        rows, of = slice(starts[first], starts[last]), items[first:last]
-        some = None if weights is None else weights[rows]
-        return build_chunk(first, starts[first : last + 1] - starts[first], pairs[rows], some, of, annotators)
-
-    return tuple(chunk(first, last) for first, last in pairwise(cuts.tolist()))
+    return tuple(part_chunks(votes.by_item(), annotators, item_weight, size=size))
 
 
-def part_chunks(votes: PartVotes, n_annotators: int, first_item: int = 0) -> Iterator[VoteChunk]:
-    """Give the votes of a part in chunks, the same as `vote_chunks` of a table with these votes alone."""
-    pairs = votes.votes.astype(np.int64) * n_annotators + votes.annotators
-    order = np.argsort(votes.items * (2 * n_annotators) + pairs, kind="stable")
-    pairs = pairs[order]
-    weights = None if votes.weights is None else votes.weights[order]
-    cuts, one = chunk_cuts(votes.starts, CHUNK_VOTES).tolist(), np.ones(n_annotators)
-    for first, last in pairwise(cuts):
-        begin, end = int(votes.starts[first]), int(votes.starts[last])
-        starts, some = votes.starts[first : last + 1] - begin, None if weights is None else weights[begin:end]
-        yield build_chunk(first_item + first, starts, pairs[begin:end], some, np.ones(last - first), one)
+def part_chunks(
+    votes: PartVotes,
+    annotator_weight: FloatArray,
+    item_weight: FloatArray | None = None,
+    *,
+    first_item: int = 0,
+    size: int = CHUNK_VOTES,
+) -> Iterator[VoteChunk]:
+    """Give the votes of a part in chunks, its first item being number `first_item`; see `vote_chunks`."""
+    items = np.ones(len(votes.counts)) if item_weight is None else item_weight
+    count = np.int64(len(annotator_weight))
+    pairs = votes.votes * count + votes.annotators
+    order = np.argsort(votes.items * (2 * count) + pairs, kind="stable")
+    pairs, weights = pairs[order], None if votes.weights is None else votes.weights[order]
+    for first, last in pairwise(chunk_cuts(votes.starts, size).tolist()):
+        rows, of = slice(int(votes.starts[first]), int(votes.starts[last])), items[first:last]
+        starts, some = votes.starts[first : last + 1] - rows.start, None if weights is None else weights[rows]
+        yield build_chunk(first_item + first, starts, pairs[rows], some, of, annotator_weight)
 
 
 def build_chunk(

@@ -171,31 +171,26 @@ def sweep(
         change=swept.change,
     )
     jump = accelerate and state.sweep >= FIRST_SWEEPS and not state.plain
-    return _accelerated(state, after, problem) if jump else replace(after, plain=max(state.plain - 1, 0))
+    return jumped(state, after, problem) if jump else replace(after, plain=max(state.plain - 1, 0))
 
 
-def _accelerated(before: CoordinateState, after: CoordinateState, problem: Problem) -> CoordinateState:
-    """Return `after` moved to where the last sweeps point, or `before` without its jump if that led astray."""
+def jumped(
+    before: CoordinateState, after: CoordinateState, problem: Problem, *, checked: bool = True
+) -> CoordinateState:
+    """Return `after` moved to where the last sweeps point.
+
+    If checked, and the jump before the last sweep led astray, return `before` without that jump.
+    """
     prior = problem.prior
     history = before.history.then(_vector(before, prior), _vector(after, prior))
     weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
-    if len(before.history) and (_fell(before, after, prior) or history.has_worsened(weight)):
-        plain = _at_vector(before, before.history.last_target, prior)
-        rejections = before.rejections + 1
-        return replace(plain, sweep=after.sweep, rejections=rejections, plain=rejections, history=History())
+    if checked and len(before.history):
+        fell = after.elbo[-1] < before.elbo[-1] - prior.largest_fall * abs(before.elbo[-1])
+        if fell or history.has_worsened(weight):
+            plain = _at_vector(before, before.history.last_target, prior)
+            rejections = before.rejections + 1
+            return replace(plain, sweep=after.sweep, rejections=rejections, plain=rejections, history=History())
     return replace(_at_vector(after, history.jump(weight), prior), history=history)
-
-
-def extended(before: CoordinateState, after: CoordinateState, problem: Problem) -> CoordinateState:
-    """Return `after` moved to where the last sweeps point, without taking back any jump."""
-    prior = problem.prior
-    history = before.history.then(_vector(before, prior), _vector(after, prior))
-    weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
-    return replace(_at_vector(after, history.jump(weight), prior), history=history)
-
-
-def _fell(before: CoordinateState, after: CoordinateState, prior: CrowdPrior) -> bool:
-    return after.elbo[-1] < before.elbo[-1] - prior.largest_fall * abs(before.elbo[-1])
 
 
 def _vector(state: CoordinateState, prior: CrowdPrior) -> FloatArray:

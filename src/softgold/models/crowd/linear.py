@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.annotators import Response, Skills, VoteSums, newton_step
+from softgold.models.crowd.annotators import Response, Skills, VoteSums, newton_step, times
 from softgold.models.crowd.chunks import VoteChunk
 from softgold.models.crowd.drivers import Swept, Tables
 from softgold.models.crowd.population import Population
@@ -167,7 +167,7 @@ class LinearSweep:
         gradient = (self._by_skill * seen[:, :, None]).sum(axis=(0, 3)) - pull * self._bent
         gradient -= (_trust(self.skills, population) - _trust(self.skills, self.population)) / STEP
         cov = self.target.cov
-        mean = np.column_stack([(cov[:, :2] * gradient).sum(axis=1), (cov[:, 1:] * gradient).sum(axis=1)])
+        mean = times(cov, gradient)
         firmer = population.spread**-2.0 - self.population.spread**-2.0
         after, totals = Skills(self.target.mean + STEP * mean, _firmer(cov, firmer)), self.swept.totals
         by_class, by_pull = self.basis.coefficients(np.vstack([self.states.positive, self.states.u**2])) @ total

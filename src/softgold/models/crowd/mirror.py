@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 from softgold.models.base import ComponentReport, FloatArray
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.population import Population
+from softgold.models.crowd.priors import CrowdPrior
 from softgold.tables.votes import VoteTable
 
 ItemBlocks = Iterable[tuple[NDArray[np.int32], FloatArray]]
@@ -84,32 +85,19 @@ class VoteGraph:
 
 
 def weigh_images(
-    votes: VoteTable, skills: Skills, positive: FloatArray, population: Population, *, turns: bool = True
+    graph: VoteGraph, skills: Skills, blocks: Callable[[], ItemBlocks], population: Population, prior: CrowdPrior
 ) -> Images:
     """Compare the fitted image of each component with its mirror image.
 
-    Args:
-        votes: The votes.
-        skills: Annotator factors.
-        positive: p of the items in the fitted image, shape (I,).
-        population: Hyper-parameters in force.
-        turns: Whether the prevalence was learned from the abilities, so that it turns over with a component.
-    """
-    blocks = [(votes.components.items, positive)]
-    return weigh_graph(VoteGraph.of(votes), skills, lambda: blocks, population, turns=turns)
-
-
-def weigh_graph(
-    graph: VoteGraph, skills: Skills, blocks: Callable[[], ItemBlocks], population: Population, *, turns: bool = True
-) -> Images:
-    """Do what `weigh_images` does where the items are not all at hand.
+    A prevalence that was learned from the abilities turns over with a component. A prior that expects abilities on one
+    side of chance has fixed the sign: then the fitted image is taken for granted.
 
     Args:
         graph: The components.
         skills: Annotator factors.
-        blocks: Gives component and p of the items, some at a time, in the order of the items.
+        blocks: Gives component and p of the items in the fitted image, some at a time, in the order of the items.
         population: Hyper-parameters in force.
-        turns: As in `weigh_images`.
+        prior: The prior over (z, b).
     """
     mean = skills.mean[:, 0]
     # Helpful on the whole: the population is that of the annotators with every component the right way round.
@@ -121,12 +109,14 @@ def weigh_graph(
     spread = np.average(skills.cov[:, 0] + (helpful - centre) ** 2, weights=count)
     evidence = 2 * count * mean * centre / spread
     weight = np.bincount(graph.annotators, weights=evidence, minlength=graph.count).astype(np.float64)
+    turns = prior.prevalence == "able"
     mirrored = (1 - 2 * (graph.items / graph.items.sum()) * turns) * population.log_odds
     if population.log_odds:
         weight += _item_weight(blocks(), population.log_odds, mirrored)
     certainty = expit(np.abs(weight))
     certainty[certainty >= 1 - NEGLIGIBLE] = 1.0
-    return Images(weight >= 0, certainty, population.log_odds + mirrored)
+    images = Images(weight >= 0, certainty, population.log_odds + mirrored)
+    return images.certain() if prior.ability_mean else images
 
 
 def _item_weight(blocks: ItemBlocks, log_odds: float, mirrored: FloatArray) -> FloatArray:

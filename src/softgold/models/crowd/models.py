@@ -24,7 +24,7 @@ from softgold.models.base import (
 )
 from softgold.models.crowd import coordinate, newton
 from softgold.models.crowd.annotators import Skills, respond
-from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap, trusted
+from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
 from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
@@ -95,7 +95,7 @@ class _CrowdFit:
         self.lattice = self.prior.lattice(votes.item_counts)
         # Without leans, annotators are the same for the opposite votes: swapping 0 and 1 turns p into 1 - p, no more.
         self.engine_votes = votes if self.prior.start().has_lean else oriented(votes)
-        self.colours = refine(self.engine_votes)
+        self.colours, self.graph = refine(self.engine_votes), VoteGraph.of(votes)
 
     def run(self, resume: FitState | None) -> Fit:
         if self.settings.engine == "svi":
@@ -121,9 +121,7 @@ class _CrowdFit:
                 state.skills.take(kinds.annotator), problem.positive(state)[kinds.item], state.population
             )
 
-        ascent = Ascent(
-            problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, VoteGraph.of(self.votes)
-        )
+        ascent = Ascent(problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, self.graph)
         if begin is not None and begin.sweep == 0:  # a warm start
             begin = newton.approach(begin, problem, driver, max_sweeps=ascent.cap, on_sweep=ascent.on_sweep)
         state = ascent.run(begin or coordinate.start_state(kinds.votes.n_annotators, self.prior))
@@ -131,9 +129,8 @@ class _CrowdFit:
         return state, state.skills.take(kinds.annotator), doubt.take(kinds.annotator)
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
-        turns = self.prior.prevalence == "able"
-        images = weigh_images(self.votes, skills, positive, population, turns=turns)
-        return trusted(images, self.prior)
+        items = self.votes.components.items
+        return weigh_images(self.graph, skills, lambda: [(items, positive)], population, self.prior)
 
     def _svi(self, state: SviState) -> Fit:
         """Optimise in Pyro, on votes in canonical order, so that random numbers fall on the same annotators and items.
@@ -185,7 +182,7 @@ class _CrowdFit:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)
         images = images if difficulty is None else images.certain()  # the published recipe knows one image only
-        people, components = (skills, doubt), images.reports(VoteGraph.of(votes))
+        people, components = (skills, doubt), images.reports(self.graph)
         posterior = self._posterior(people, population, items, images)
         positives = int(votes.votes.sum()), votes.n_votes
         diagnostics = concluded(course, population, components, votes.notes, positives, self.started)

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Skills, newton_step, respond
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.coordinate import Basis, CoordinateState, Problem, bound_of, extended, recall
+from softgold.models.crowd.coordinate import Basis, CoordinateState, Problem, bound_of, jumped, recall
 from softgold.models.crowd.drivers import ChunkDriver
 from softgold.models.crowd.items import rate_slopes
 from softgold.models.crowd.linear import LinearSweep, Shown, StateBasis
@@ -57,7 +57,7 @@ def approach(
                 return CoordinateState.start(linear.target, linear.target_population, sweep=after.sweep)
             before = size
             changes.append(after.change)
-            state = extended(state, _moved(after, linear, move, problem, pool), problem)
+            state = jumped(state, _moved(after, linear, move, problem, pool), problem, checked=False)
             remaining = distance(changes)
             state = replace(state, change=remaining, ended=int(remaining < NEAR_ENOUGH))
             on_sweep(state)

@@ -44,6 +44,7 @@ class CrowdPrior(ABC):
     guarded: bool  # whether every step of an annotator is checked against the bound
     largest_fall: float  # of the bound, relative to it, that a jump may cost
     prevalence: Prevalence | float | None
+    ability_mean: float = 0.0  # where it is not 0, the sign of the abilities is known
 
     @property
     @abstractmethod

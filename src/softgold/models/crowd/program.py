@@ -94,17 +94,15 @@ class TableVotes:
     """Votes of a table in memory."""
 
     def __init__(self, votes: VoteTable) -> None:
-        self.n_items, self.n_votes, self._votes = votes.n_items, votes.n_votes, votes
-        self._order = np.argsort(votes.item_codes, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(votes.item_codes, minlength=votes.n_items))])
+        self.n_items, self.n_votes, self._votes = votes.n_items, votes.n_votes, votes.by_item()
 
     def select(self, items: NDArray[np.int64]) -> SomeVotes:
         """Return the votes on some items."""
-        counts = self._starts[items + 1] - self._starts[items]
+        votes, counts = self._votes, self._votes.counts[items]
         offsets = np.cumsum(counts) - counts
-        rows = self._order[np.repeat(self._starts[items] - offsets, counts) + np.arange(counts.sum())]
-        weights = None if self._votes.weights is None else self._votes.weights[rows]
-        return SomeVotes(counts, self._votes.annotator_codes[rows], self._votes.votes[rows], weights)
+        rows = np.repeat(votes.starts[items] - offsets, counts) + np.arange(counts.sum())
+        weights = None if votes.weights is None else votes.weights[rows]
+        return SomeVotes(counts, votes.annotators[rows], votes.votes[rows], weights)
 
 
 def item_batches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.annotators import Response, Skills, in_blocks, respond
+from softgold.models.crowd.annotators import Response, Skills, in_blocks, respond, times
 from softgold.models.crowd.chunks import VoteChunk, vote_chunks
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
@@ -64,30 +64,19 @@ class ItemSummary:
 
     def take(self, items: NDArray[np.intp]) -> ItemSummary:
         """Return some of the items, in the order given."""
-        return ItemSummary(*(getattr(self, field.name)[items] for field in fields(ItemSummary)))
+        return ItemSummary(*(values[items] for values in vars(self).values()))
 
     def soft_labels(
         self, item_ids: pd.Index[str], n_votes: NDArray[np.int64], n_positive: FloatArray, method: str
     ) -> SoftLabels:
         """Return the items as soft labels; arguments as in `SoftLabels`."""
         b = DifficultySummary(self.mean, self.sd, self.low, self.high)
-        return SoftLabels(
-            item_ids=item_ids,
-            p=self.positive,
-            expected_vote=self.expected_vote,
-            n_votes=n_votes,
-            n_positive=n_positive,
-            method=method,
-            difficulty=b,
-        )
+        return SoftLabels(item_ids, self.positive, self.expected_vote, n_votes, n_positive, method, b)
 
     @staticmethod
     def concatenate(parts: Iterable[ItemSummary]) -> ItemSummary:
         """Return the summaries of several chunks as one."""
-        found = list(parts)
-        return ItemSummary(
-            *(np.concatenate([getattr(part, field.name) for part in found]) for field in fields(ItemSummary))
-        )
+        return ItemSummary(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 def response_curve(response: Response, counts: NDArray[np.int64]) -> FloatArray:
@@ -166,10 +155,10 @@ def class_rates(skills: Skills, states: States, label: int) -> Rates:
         return expit(sign * (x[:, :1] * states.b + x[:, 1:] * states.lean + states.u))
 
     def work(rows: slice) -> None:
-        mean, (cc, cd, dd) = skills.mean[rows], skills.cov[rows].T
+        mean = skills.mean[rows]
         at_mean = rate(mean)
         g = sign * (at_mean * (1 - at_mean) * weight) @ states.features
-        move = np.column_stack([cc * g[:, 0] + cd * g[:, 1], cd * g[:, 0] + dd * g[:, 1]])
+        move = times(skills.cov[rows], g)
         move *= REACH / np.sqrt(np.maximum((move * g).sum(axis=1, keepdims=True), 1e-24))
         found.mean[rows] = respond(skills.take(rows), states).sigmoid @ weight
         found.low[rows], found.high[rows] = rate(mean - move) @ weight, rate(mean + move) @ weight

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.classes import oriented, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState
 from softgold.models.crowd.posterior import CrowdPosterior
@@ -19,9 +18,4 @@ def warm_state(votes: VoteTable, posterior: CrowdPosterior) -> CoordinateState:
     kinds = vote_classes(votes if posterior.population.has_lean else oriented(votes))
     first = np.unique(kinds.annotator, return_index=True)[1]
     known = posterior.annotator_ids.get_indexer(votes.annotator_ids[first])
-    newcomers, seen = Skills.at(posterior.population, len(known)), (known >= 0)[:, None]
-    skills = Skills(
-        np.where(seen, posterior.skills.mean[known], newcomers.mean),
-        np.where(seen, posterior.skills.cov[known], newcomers.cov),
-    )
-    return CoordinateState.start(skills, posterior.population)
+    return CoordinateState.start(posterior.skills_at(known), posterior.population)
