@@ -35,6 +35,7 @@ def test_a_plan_is_written(cli: Callable[..., Any], run: Path, tmp_path: Path) -
     assert answer.code == 0, answer.err
     assert answer.out == ""
     assert answer.err.startswith("40 votes on ")
+    assert "--annotators FILE" in answer.err
     frame = pd.read_csv(target)
     assert tuple(frame.columns) == PLAN_COLUMNS
     assert frame["votes_suggested"].sum() == 40
@@ -58,6 +59,7 @@ def test_people_are_assigned(cli: Callable[..., Any], run: Path, tmp_path: Path)
     answer = cli("next", run, "--budget", 30, "--annotators", people, "--explore", 0.2)
     assert answer.code == 0, answer.err
     assert "1 of 9 annotators are not in the run and count as newcomers" in answer.err
+    assert "--annotators FILE" not in answer.err
     frame = pd.read_csv(io.StringIO(answer.out))
     assert len(frame) == 30
     assert not frame.duplicated(["item", "annotator"]).any()
