@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from softgold.errors import InputError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from softgold.evaluation.result import Evaluation
     from softgold.experts import ReleasedLabels
     from softgold.tables.soft_labels import SoftLabels
 
@@ -141,11 +142,16 @@ def command(
         result = judge(aligned, soft, Plan(METRICS, lengths, drawing, n_vote_bootstrap, missing, _steps(advance)))
     with new_folder(folder):
         written = write_result(result, folder, inputs=[scores], force=force, began=began)
+    _show(result, written, quiet, as_json)
+
+
+def _show(result: Evaluation, written: Sequence[Path], quiet: bool, as_json: bool) -> None:
+    from softgold.cli.evaluation_tables import print_evaluation
+    from softgold.runs.results import plain_result
+
     if as_json:
         print_json(plain_result(result))
     elif not quiet:
-        from softgold.cli.evaluation_tables import print_evaluation
-
         print_evaluation(result)
         say(f"written: {', '.join(map(str, written))}")
 
