@@ -163,11 +163,12 @@ def prepared(
     @cache
     def prepare(name: str) -> Prepared:
         command, base = study.COMMANDS[name], bases(name)
-        whole = Path(shutil.copytree(base, tmp_path_factory.mktemp("whole") / "study"))
+        old = study.snapshot(base)
+        whole = study.linked(base, tmp_path_factory.mktemp("whole") / "study")
         done = server.run(*command.arguments.split(), folder=whole, preload=command.preload)
         assert done.code == 0, done.err
         assert done.events is not None
-        found = Prepared(base, study.snapshot(base), study.snapshot(whole), done.events)
+        found = Prepared(base, old, study.snapshot(whole), done.events)
         shutil.rmtree(whole)
         return found
 

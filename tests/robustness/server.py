@@ -56,19 +56,35 @@ MODULES = (
     "openpyxl",
     "rich.table",
     "jinja2",
+    "encodings.cp437",
+    "encodings.unicode_escape",
+    "encodings.utf_8_sig",
+    "email.parser",
+    "pandas.core.arrays.arrow.extension_types",
+    "pandas.core.methods.to_dict",
+    "pandas.io.formats.csvs",
     "softgold.cli.app",
     "softgold.cli.evaluation_tables",
+    "softgold.cli.studies",
     "softgold.readers",
     "softgold.evaluation",
     "softgold.experts",
+    "softgold.experts.studies",
     "softgold.report",
     "softgold.simulation",
+    "softgold.models.baselines",
+    "softgold.models.tasks",
     "softgold.models.crowd.models",
     "softgold.scale",
     "softgold.runs.checkpoint",
+    "softgold.runs.limits",
     "softgold.imaging.duplicates",
     "softgold.imaging.segmentation",
+    "softgold.imaging.detection.coco",
     "softgold.imaging.detection.convergence",
+    "softgold.imaging.detection.files",
+    "softgold.imaging.detection.merges",
+    "softgold.imaging.detection.variation",
 )
 LIGHT_MODULES = ("fcntl", "ctypes", "numpy", "softgold.output", "softgold.output.rebuild")
 
@@ -114,22 +130,27 @@ def watch_reads(first: str, second: str, events: list[int], event: int | None) -
 
 
 def exchange_soon(first: str, second: str) -> None:
-    """Let a fork exchange two folders as soon as nobody has locked them; go on when it has, or after a moment."""
+    """Let a fork exchange two folders as soon as nobody has locked them; go on when it has, or has to wait for that."""
     import fcntl
 
     from softgold.output.system import exchange
 
-    pid = os.fork()
-    if pid == 0:
-        os.closerange(3, 256)  # a lock lasts until every copy of its descriptor is closed
+    news, teller = os.pipe()
+    if os.fork() == 0:
+        os.dup2(teller, 3)
+        os.closerange(4, 256)  # a lock lasts until every copy of its descriptor is closed
         locks = [os.open(folder, os.O_RDONLY) for folder in (first, second)]
         for lock in locks:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.write(3, b"waiting")
+                fcntl.flock(lock, fcntl.LOCK_EX)
         exchange(Path(first), Path(second))
         os._exit(0)
-    deadline = time.monotonic() + 0.2
-    while time.monotonic() < deadline and os.waitpid(pid, os.WNOHANG)[0] == 0:
-        time.sleep(0.002)
+    os.close(teller)
+    os.read(news, 1)  # nothing, once the fork has ended
+    os.close(news)
 
 
 def run(request: dict[str, Any]) -> int:

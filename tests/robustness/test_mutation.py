@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +86,7 @@ def test_damaged_files(
     command, base = COMMANDS[name], bases(name)
     random = np.random.default_rng([SEED, TARGETS.index((name, file))])
     original = (base / file).read_bytes()
-    cases = max(1, command.cases(CASES) // 4)
+    cases = math.ceil(command.cases(CASES) / 4)
     record_property("cases", cases)
     for case in range(cases):
         folder = Path(shutil.copytree(base, tmp_path / "case"))
