@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -39,6 +40,8 @@ def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_from_a_clean_kernel(name: str, script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error::UserWarning")
+    at_once = partial(script.NotebookClient, shutdown_kernel="immediate")  # a kernel that is asked takes half a second
+    monkeypatch.setattr(script, "NotebookClient", at_once)
     notebook = stored(name)
     nbformat.validate(notebook)
     expected = kinds(notebook)

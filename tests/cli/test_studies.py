@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 import softgold
 import softgold.runs
+from softgold.cli import main
 from softgold.report.html import report_page
 from softgold.report.lead import study_lead
 from softgold.runs import open_study
@@ -43,11 +45,18 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def fitted(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run on two questions; not to be changed."""
+    run = tmp_path_factory.mktemp("fitted") / "run"
+    options = ("--task-col", "task", "--engine", "coordinate", "--quiet")
+    assert main(["fit", str(tables / "votes.csv"), *options, "-o", str(run)]) == 0
+    return run
+
+
 @pytest.fixture
-def run(cli: Callable[..., Any], tables: Path, tmp_path: Path) -> Path:
-    answer = cli("fit", tables / "votes.csv", "--task-col", "task", "--engine", "coordinate", "-o", tmp_path / "run")
-    assert answer.code == 0, answer.err
-    return tmp_path / "run"
+def run(fitted: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(fitted, tmp_path / "run"))
 
 
 @pytest.mark.slow
@@ -182,8 +191,10 @@ def test_no_other_process_replaces_a_study_while_items_are_drawn(
     assert answer.code == 0, answer.err
 
 
-@pytest.fixture
-def classes(cli: Callable[..., Any], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def fitted_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run on three classes; not to be changed."""
+    folder = tmp_path_factory.mktemp("classes")
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 40)
     rows = [
@@ -191,10 +202,15 @@ def classes(cli: Callable[..., Any], tmp_path: Path) -> Path:
         for i in range(40)
         for a in range(5)
     ]
-    pd.DataFrame(rows, columns=["item", "annotator", "vote"]).to_csv(tmp_path / "votes.csv", index=False)
-    answer = cli("fit", tmp_path / "votes.csv", "--engine", "coordinate", "-o", tmp_path / "run")
-    assert answer.code == 0, answer.err
-    return tmp_path / "run"
+    pd.DataFrame(rows, columns=["item", "annotator", "vote"]).to_csv(folder / "votes.csv", index=False)
+    options = ("--engine", "coordinate", "--quiet")
+    assert main(["fit", str(folder / "votes.csv"), *options, "-o", str(folder / "run")]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def classes(fitted_classes: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(fitted_classes, tmp_path / "run"))
 
 
 def test_a_chosen_question_with_classes_is_fitted(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ def test_files_are_read_and_cleaned_as_in_memory(client: Any, tmp_path: Path, su
     else:
         pq.write_table(pa.Table.from_pandas(MESSY), path, row_group_size=4)
     with pytest.warns(DataWarning) as expected_warnings:
-        expected = in_memory(path)
+        expected = in_memory(path, max_steps=3)
     with pytest.warns(DataWarning) as warnings_:
-        found = sgd.fit(path, client).to_local()
+        found = sgd.fit(path, client, max_steps=3).to_local()
     assert [str(one.message) for one in warnings_] == [str(one.message) for one in expected_warnings]
     for name in ("n_abstentions", "abstained_items", "abstained_annotators", "notes"):
         assert getattr(found.votes, name) == getattr(expected.votes, name)
@@ -191,7 +191,7 @@ def test_the_positive_value_may_be_in_one_file_only(client: Any, tmp_path: Path)
     for number, rows in enumerate((votes.iloc[:1], votes.iloc[1:])):
         rows.to_csv(tmp_path / f"{number}.csv", index=False)
     with pytest.warns(DataWarning):
-        found = sgd.fit(str(tmp_path / "*.csv"), client, positive="cat").to_local()
+        found = sgd.fit(str(tmp_path / "*.csv"), client, positive="cat", max_steps=3).to_local()
     assert found.votes.votes.tolist() == [1, 0, 0, 0]
     with pytest.raises(InputError, match="no vote is 'horse'"):
         sgd.fit(str(tmp_path / "*.csv"), client, positive="horse")
@@ -292,7 +292,10 @@ def test_command_says_what_an_address_is(cli: Any, tmp_path: Path, frame: pd.Dat
     assert "such as tcp://host:8786" in answer.err
 
 
-def test_command_says_that_no_scheduler_answers(cli: Any, tmp_path: Path, frame: pd.DataFrame) -> None:
+def test_command_says_that_no_scheduler_answers(
+    cli: Any, tmp_path: Path, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)  # nothing listens there, however long one waits
     path = tmp_path / "votes.csv"
     frame.to_csv(path, index=False)
     answer = cli("fit", path, "-o", tmp_path / "run", "--dask", "tcp://127.0.0.1:9")
