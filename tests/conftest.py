@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,22 @@ hypothesis.settings.load_profile("softgold")
 # A shell that starts the tests in the background ignores SIGINT, and so would the commands that the tests interrupt.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the search for garbage from modules and collected tests, which stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let Python end as it does elsewhere."""
+    gc.unfreeze()
 
 
 @dataclass(frozen=True)
