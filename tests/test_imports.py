@@ -104,6 +104,7 @@ def test_only_its_own_commands_import_imaging() -> None:
     assert {name for name in importers if unit(name) != "imaging"} == IMAGING_COMMANDS
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_a_detour() -> None:
     graph = {name: {target for target in imported(MODULES[name]) if target in MODULES} - {name} for name in PARTS}
     try:

@@ -130,6 +130,7 @@ def test_target_rules_run(cli: Callable, run: Path, experts: Path, rule: str) ->
     assert json.loads(answer.out)["rule"] == {"name": rule, "target": 0.8, "of": "all", "cut": 0.5, "map": "logit"}
 
 
+@pytest.mark.slow
 def test_costs_move_the_threshold(cli: Callable, run: Path, experts: Path) -> None:
     thresholds = []
     for cost in ("1:1", "1:9", "9:1"):
@@ -139,6 +140,7 @@ def test_costs_move_the_threshold(cli: Callable, run: Path, experts: Path) -> No
     assert thresholds[1] < thresholds[0] < thresholds[2]
 
 
+@pytest.mark.slow
 def test_worse_labels_are_said_first_and_strict_writes_nothing(cli: Callable, run: Path, tmp_path: Path) -> None:
     """A rate that rises from 0 to 30 %: labels from the change on are mostly wrong."""
     path = tmp_path / "experts.csv"
@@ -406,6 +408,7 @@ def test_bad_agreement_is_one_sentence(
     assert not pairs.exists()
 
 
+@pytest.mark.slow
 def test_calibrate_and_the_rest_on_real_readers(cli: Callable, real_data: Path, tmp_path: Path) -> None:
     """Relation extraction: 466 crowd workers, one medical student as the expert on a third of the sentences."""
     folder = tmp_path / "run"

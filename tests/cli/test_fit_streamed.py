@@ -197,6 +197,7 @@ def test_a_full_disk_is_said_and_nothing_stays(vote_frame: pd.DataFrame, tmp_pat
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_to_the_same_run(
     cli: Any, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -354,6 +354,7 @@ class TestVotes:
 class TestTasks:
     tasks = pd.Series(["even" if i % 2 == 0 else "odd" for i in range(N)], index=[f"i{i}" for i in range(N)])
 
+    @pytest.mark.slow
     def test_each_task_is_what_it_is_alone(self) -> None:
         found = quick(labels(), scores(), tasks=self.tasks, seed=5)
         assert [task.task for task in found.tasks] == ["even", "odd"]

@@ -48,6 +48,7 @@ def kinds(result: Calibration) -> list[str]:
 
 P = np.linspace(0, 1, 2000)
 SHARP = P > 0.72
+FEW = slice(None, None, 5)  # enough labels where their number does not matter: the time grows with them
 
 
 def test_sharp_experts_move_the_threshold_to_their_step() -> None:
@@ -65,7 +66,7 @@ def test_sharp_experts_move_the_threshold_to_their_step() -> None:
 
 @pytest.mark.parametrize("rule", ["bins", "paper", "changepoint", "largest_jump"])
 def test_rules_that_choose_a_bin_take_its_mean(rule: str) -> None:
-    result = quietly(crowd(P), panel_of(ITEMS, SHARP, SHARP), rule=rule)
+    result = quietly(crowd(P), panel_of(ITEMS[FEW], SHARP[FEW], SHARP[FEW]), rule=rule)
     assert result.bin == 14
     assert result.threshold == result.bins["p_mean"][14]
 
@@ -76,7 +77,8 @@ def test_labels_are_where_p_calibrated_reaches_the_cut() -> None:
     answers = rng.random(2000) < P**2
     for soft_map in ("logit", "isotonic"):
         half, costly = (
-            quietly(crowd(P), panel_of(ITEMS, answers), cost=cost, soft_map=soft_map) for cost in (None, (1, 4))
+            quietly(crowd(P), panel_of(ITEMS[FEW], answers[FEW]), cost=cost, soft_map=soft_map)
+            for cost in (None, (1, 4))
         )
         for result, cut in ((half, 0.5), (costly, 0.2)):
             assert result.rule.cut == cut
@@ -111,6 +113,7 @@ def test_agreement_is_weighted_back_to_the_data_set() -> None:
     assert result.before.agreement == pytest.approx(0.9)
 
 
+@pytest.mark.slow
 def test_a_threshold_that_makes_labels_worse_is_said_first() -> None:
     """A rate of 2 % that becomes 30 %: the change is plain, and yet most items after it are negative."""
     rng = np.random.default_rng(0)
@@ -262,17 +265,17 @@ def test_of_sampled_takes_the_mean_of_the_labelled_items() -> None:
 
 @pytest.mark.slow
 def test_even_ties_are_negative_unless_asked() -> None:
-    yes, no = np.ones(2000), np.zeros(2000)
-    negative = quietly(crowd(P), panel_of(ITEMS, yes, SHARP, no, SHARP), bins=10)
-    positive = quietly(crowd(P), panel_of(ITEMS, yes, no), bins=10, tie="positive")
-    assert negative.bins["positives"].sum() == SHARP.sum()
-    assert positive.bins["positives"].sum() == 2000
+    yes, no, sharp = np.ones(400), np.zeros(400), SHARP[FEW]
+    negative = quietly(crowd(P), panel_of(ITEMS[FEW], yes, sharp, no, sharp), bins=10)
+    positive = quietly(crowd(P), panel_of(ITEMS[FEW], yes, no), bins=10, tie="positive")
+    assert negative.bins["positives"].sum() == sharp.sum()
+    assert positive.bins["positives"].sum() == 400
 
 
 def test_no_increase_falls_back_to_one_half_and_warns() -> None:
-    falling = P < 0.4
+    falling = P[FEW] < 0.4
     with pytest.warns(DataWarning) as caught:
-        result = calibrate(crowd(P), panel_of(ITEMS, falling, falling), rule="changepoint", n_bootstrap=50)
+        result = calibrate(crowd(P), panel_of(ITEMS[FEW], falling, falling), rule="changepoint", n_bootstrap=50)
     assert result.threshold == 0.5
     assert result.bin is None
     messages = " | ".join(str(warning.message) for warning in caught)
@@ -291,7 +294,7 @@ def test_rate_that_falls_is_named() -> None:
 
 def test_one_expert_is_warned_of() -> None:
     with pytest.warns(DataWarning, match="one expert: how far experts agree is unknown"):
-        result = calibrate(crowd(P), panel_of(ITEMS, SHARP), bins=10, n_bootstrap=50)
+        result = calibrate(crowd(P), panel_of(ITEMS[FEW], SHARP[FEW]), bins=10, n_bootstrap=50)
     assert result.agreement is None
     assert result.interval("panel").is_point
     assert len(result.detectors.leave_one_out) == 1
@@ -317,6 +320,7 @@ def test_bins_without_labels_are_warned_of_and_passed_over() -> None:
     assert result.bin == 7
 
 
+@pytest.mark.slow
 def test_isotonic_with_too_few_labels_is_said() -> None:
     rare = np.arange(2000) >= 1995
     result = quietly(crowd(P), panel_of(ITEMS, rare, rare), soft_map="isotonic")
@@ -355,6 +359,7 @@ def test_experts_table_by_hand() -> None:
     assert table.loc["e0", "threshold_without"] == pytest.approx(result.threshold)
 
 
+@pytest.mark.slow
 def test_experts_may_label_different_items() -> None:
     frame = pd.DataFrame(
         {
@@ -369,6 +374,7 @@ def test_experts_may_label_different_items() -> None:
     assert result.agreement.n_pairable == 400
 
 
+@pytest.mark.slow
 def test_target_precision_is_reached_on_the_experts() -> None:
     rng = np.random.default_rng(4)
     answers = rng.random(2000) < P**2
@@ -399,23 +405,23 @@ def test_detectors_are_judged_beside_the_soft_label() -> None:
 
 def test_detectors_without_scores_of_labelled_items_are_refused() -> None:
     scores = read_scores(pd.DataFrame({"item": ITEMS[:10], "net": np.arange(10.0)}))
-    with pytest.raises(InputError, match="the scores lack 1990 expert-labelled items: 'x0010'"):
-        calibrate(crowd(P), panel_of(ITEMS, SHARP, SHARP), scores=scores, n_bootstrap=50)
+    with pytest.raises(InputError, match="the scores lack 398 expert-labelled items: 'x0010'"):
+        calibrate(crowd(P), panel_of(ITEMS[FEW], SHARP[FEW], SHARP[FEW]), scores=scores, n_bootstrap=50)
 
 
 def test_unknown_numbers_of_votes_leave_the_table_of_votes_empty() -> None:
-    assert quietly(crowd(P), panel_of(ITEMS, SHARP), bins=10).detectors.min_votes.empty
+    assert quietly(crowd(P), panel_of(ITEMS[FEW], SHARP[FEW]), bins=10).detectors.min_votes.empty
 
 
 def test_unknown_items_are_listed_or_ignored() -> None:
-    experts = panel_of([*ITEMS, "who", "what"], *[np.append(SHARP, [True, True])] * 2)
+    experts = panel_of([*ITEMS[FEW], "who", "what"], *[np.append(SHARP[FEW], [True, True])] * 2)
     with pytest.raises(
         InputError, match=r"answered 2 items that are not in the soft labels: 'who', 'what'; .*--ignore-unknown"
     ):
         calibrate(crowd(P), experts, n_bootstrap=50)
     with pytest.warns(DataWarning, match="2 items that experts answered are unknown and were left out"):
         result = calibrate(crowd(P), experts, ignore_unknown=True, n_bootstrap=50)
-    assert result.bins["labelled"].sum() == 2000
+    assert result.bins["labelled"].sum() == 400
 
 
 def test_empty_intersection_is_refused_even_when_unknown_items_are_ignored() -> None:

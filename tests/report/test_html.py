@@ -89,6 +89,7 @@ def test_sections_follow_the_files(run: Path, bare: Path) -> None:
     assert keys(bare) == ["data", "soft-labels", "next"]
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(run: Path) -> None:
     page = read(render_report(open_run(run)))
     assert [address for address in page.addresses if not address.startswith("#")] == ["data:,"]

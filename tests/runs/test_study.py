@@ -48,6 +48,7 @@ def test_questions_are_fitted_as_if_alone(fits: dict[str, softgold.Fit]) -> None
     assert np.array_equal(alone.posterior.soft_labels().p, fits["Ödem?"].posterior.soft_labels().p)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_fits(fits: dict[str, softgold.Fit], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softgold.models.tasks.WORTH_PROCESSES", 0.0)
     votes = {name: fit.votes for name, fit in fits.items()}

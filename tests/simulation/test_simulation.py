@@ -319,6 +319,7 @@ def test_most_votes_on_tricky_items_are_wrong() -> None:
     assert right[~tricky].mean() > 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_sensitivity_and_specificity_are_the_shares_of_right_votes(model: str) -> None:
     study = simulate(model=model, n_items=8000, n_annotators=30, votes_per_item=30, prevalence=0.5,

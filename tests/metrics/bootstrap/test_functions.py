@@ -222,6 +222,7 @@ def test_hard_rule_decides_an_even_split():
 # --- reproducible, however the work is cut --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["items", "annotations", "hierarchical"])
 def test_replicates_do_not_depend_on_pieces_processes_or_their_number(unit, monkeypatch):
     p, scores = make_data()

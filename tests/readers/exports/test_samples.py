@@ -120,6 +120,7 @@ def test_soft_labels_that_lewidi_gives_itself(real_exports: Path) -> None:
     assert votes.item_shares.tolist() == pytest.approx(shares, abs=0.0051)
 
 
+@pytest.mark.slow
 def test_worker_responses_in_a_folder_are_those_of_the_archive(real_exports: Path, tmp_path: Path) -> None:
     path = real_exports / "sagemaker/birds_ic_data.tar.gz"
     with tarfile.open(path) as archive:
