@@ -32,6 +32,7 @@ from softgold.models.crowd.priors import CrowdPrior, GladPrior, TwoClassPrior
 from softgold.models.crowd.sums import FAN, sum_groups
 from softgold.models.crowd.threads import worker_pool
 from softgold.readers import read_votes
+from softgold.simulation import simulate
 from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
@@ -266,6 +267,18 @@ def test_a_settled_fit_moves_no_further(crowd: Any) -> None:
     onward = coordinate.run(unsettled, problem, max_sweeps=unsettled.sweep + 20)
     assert onward.sweep > unsettled.sweep
     assert np.abs(p_of(onward, problem) - p_of(unsettled, problem)).max() < 5e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_fit_does_not_stop_where_votes_tell_little_of_the_pull(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spread of the pulls moves little per sweep there, which must not pass for its end."""
+    votes = simulate(n_items=20_000, n_annotators=150, votes_per_item=3, seed=seed).votes
+    found = fit(votes, engine="coordinate").posterior.soft_labels().p
+    monkeypatch.setattr(coordinate, "P_TOLERANCE", 1e-7)
+    monkeypatch.setattr(coordinate, "BOUND_TOLERANCE", 1e-10)
+    end = fit(votes, engine="coordinate").posterior.soft_labels().p
+    assert np.abs(found - end).max() < 1e-3
 
 
 @pytest.mark.parametrize("model", ["two-class", "glad"])

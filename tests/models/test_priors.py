@@ -164,7 +164,7 @@ def skills_of(seed: int, count: int) -> Skills:
 def test_the_populations_of_the_two_class_model_are_the_most_probable(count: int) -> None:
     """Any other mean or spread of abilities or leans lowers the annotators' part of the bound and its prior."""
     prior, skills, weight = TwoClassPrior(), skills_of(count, count), np.linspace(1, 3, count)
-    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0, 0.0)
+    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, -10.0, 200.0, 0.0)
     found = prior.learn(prior.start(), skills, weight, totals)
 
     def value(population: Population) -> float:
@@ -178,20 +178,36 @@ def test_the_populations_of_the_two_class_model_are_the_most_probable(count: int
 
 def test_ten_annotators_at_the_standard_normal_are_the_prior() -> None:
     """By hand: one annotator of ability 11 in units of m, known exactly, beside ten of N(0, 1)."""
-    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, 30.0, 0.0)
+    totals = ItemTotals(100.0, 40.0, 12.0, 40.0, -10.0, 200.0, 0.0)
     skills = Skills(np.array([[11 * ROOT3, 0.0]]), np.zeros((1, 3)))
     found = TwoClassPrior().learn(TwoClassPrior().start(), skills, np.ones(1), totals)
     assert found.ability_mean == pytest.approx(ROOT3)
     assert found.ability_sd**2 == pytest.approx((10 * (3 + 3) + 300) / 11)
     assert (found.lean_mean, found.lean_sd**2) == pytest.approx((0.0, 10 / 11))
-    assert found.pull_sd**2 == pytest.approx((30 + 120 * 0.36) / 220)  # 120 items at 0.6
+    # E[u^2] is 0.36 (1 - 0.1) in the mean, and known as well as if u had been seen; with 120 items at 0.6.
+    assert found.pull_sd**2 == pytest.approx((32.4 + 120 * 0.36) / 220)
+
+
+@pytest.mark.parametrize(("seen", "share"), [(1.0, 1.0), (0.25, 0.25), (0.001, 0.05)])
+def test_a_pull_that_votes_tell_little_of_takes_longer_steps(seen: float, share: float) -> None:
+    """By hand: the step of E[u^2] over the share of the information that votes give, at most twentyfold."""
+    items, before, skills = 1e9, TwoClassPrior().start(), Skills(np.zeros((1, 2)), np.array([[1.0, 0.0, 1.0]]))
+    totals = ItemTotals(items, 0.4 * items, 0.1 * items, 0.4 * items, -0.01 * items, 2 * seen * items, 0.0)
+    found = TwoClassPrior().learn(before, skills, np.ones(1), totals)
+    assert np.log(found.pull_sd / before.pull_sd) == pytest.approx(0.5 * np.log(0.99) / share, rel=1e-5)
+    still = replace(totals, pull_score=0.0)
+    assert TwoClassPrior().learn(before, skills, np.ones(1), still).pull_sd == before.pull_sd
+    far = replace(totals, pull_score=-0.9 * items)
+    assert TwoClassPrior().learn(before, skills, np.ones(1), far).pull_sd == pytest.approx(
+        before.pull_sd * np.exp(-0.5)
+    )
 
 
 @pytest.mark.parametrize(("prevalence", "target"), [(0.2, 0.2), ("able", 31 / 102), ("share", 31 / 102)])
 def test_the_step_of_the_odds_is_newtons(prevalence: Any, target: float) -> None:
     """The mean of p moves by its slope, the mean of p (1 - p), for each unit of the log odds."""
     prior = TwoClassPrior(prevalence)
-    totals = ItemTotals(items=100.0, positive=25.0, spread=12.0, rate=30.0, pull_square=30.0, bound=0.0)
+    totals = ItemTotals(100.0, positive=25.0, spread=12.0, rate=30.0, pull_score=0.0, pull_information=9.0, bound=0.0)
     before, skills = prior.start(), Skills(np.zeros((1, 2)), np.array([[1.0, 0.0, 1.0]]))
     found = prior.learn(before, skills, np.ones(1), totals)
     assert found.log_odds - before.log_odds == pytest.approx((target - 0.25) / 0.12)
@@ -206,7 +222,7 @@ def test_the_scale_of_glad_maximises_the_bound(
 ) -> None:
     prior = GladPrior(ability_mean, ability_scale)
     skills = Skills(np.full((count, 2), [level, 0.0]), np.tile([spread**2, 0.0, 1.0], (count, 1)))
-    weight, totals = np.ones(count), ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0)
+    weight, totals = np.ones(count), ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
     def bound(unit: float) -> float:
         population = Population(unit, ability_mean * unit, ability_scale * unit)
@@ -223,14 +239,14 @@ def test_the_scale_of_glad_maximises_the_bound(
 
 def test_the_scale_of_glad_in_closed_form_where_its_prior_hardly_counts() -> None:
     skills = Skills(np.zeros((100_000, 2)), np.tile([25.0, 0.0, 1.0], (100_000, 1)))
-    totals = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0)
+    totals = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0, 0.0)
     found = GladPrior().learn(GladPrior().start(), skills, np.ones(100_000), totals)
     assert found.unit == pytest.approx(5.0, rel=1e-4)
 
 
 def test_one_annotator_weighs_as_much_as_the_prior_of_the_scale() -> None:
     """E[c^2] = 9 is greatest at 3, the prior's median; E[c^2] = 0 leaves -t against the prior: log 3 - 1."""
-    totals, weight = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0), np.ones(1)
+    totals, weight = ItemTotals(10.0, 5.0, 1.0, 0.0, 0.0, 0.0, 0.0), np.ones(1)
     for square, expected in ((9.0, 3.0), (0.0, 3.0 / np.e)):
         skills = Skills(np.zeros((1, 2)), np.array([[square, 0.0, 1.0]]))
         found = GladPrior().learn(GladPrior().start(), skills, weight, totals)

@@ -65,8 +65,9 @@ def item_step(
         watch(chunk, mass)
     weight, positive = chunk.item_weight, mass @ states.positive
     rates = item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else np.zeros(len(weight))
+    score = mass @ states.pull_score
     of_items = np.column_stack(
-        [np.ones(len(weight)), positive, positive * (1 - positive), rates, mass @ states.u**2, evidence]
+        [np.ones(len(weight)), positive, positive * (1 - positive), rates, score, score**2, evidence]
     )
     totals = ItemTotals(*(weight @ of_items).tolist())
     return ChunkResult(positive, chunk.by_column @ mass, totals)

@@ -52,7 +52,7 @@ class StateBasis:
         weight = np.maximum(np.exp(states.log_prior), LEAST_WEIGHT)
         weight /= weight.sum()
         responses = np.vstack([response.sigmoid * factor for factor in (1.0, states.b, states.u)])
-        exact = np.vstack([states.b, states.u, states.positive, states.u**2, by_odds])
+        exact = np.vstack([states.b, states.u, states.positive, states.pull_score, by_odds])
         gram = _gram(exact, weight)
         gram = 1e6 * gram / max(np.trace(gram), 1e-300) + _gram(responses, weight) / len(responses)
         root = np.sqrt(weight)[:, None]
@@ -170,11 +170,11 @@ class LinearSweep:
         mean = times(cov, gradient)
         firmer = population.spread**-2.0 - self.population.spread**-2.0
         after, totals = Skills(self.target.mean + STEP * mean, _firmer(cov, firmer)), self.swept.totals
-        by_class, by_pull = self.basis.coefficients(np.vstack([self.states.positive, self.states.u**2])) @ total
+        by_class, by_pull = self.basis.coefficients(np.vstack([self.states.positive, self.states.pull_score])) @ total
         moved = replace(
             totals,
             positive=totals.positive + STEP * (by_class + odds * (self._mass @ self.basis.positive)),
-            pull_square=totals.pull_square + STEP * (by_pull + 2 * pull * totals.pull_square),
+            pull_score=totals.pull_score + STEP * by_pull,
             rate=totals.rate + STEP * float((self.weight * self._rate) @ shift[:, 0]),
         )
         learned = self.prior.vector(self.prior.learn(population, after, self.weight, moved))

@@ -69,7 +69,8 @@ class ItemTotals:
         positive: Sum of p.
         spread: Sum of p (1 - p).
         rate: Sum of the rates that the prevalence aims at.
-        pull_square: Sum of E[u^2].
+        pull_score: Sum of E[s], s the derivative of an item's log prior by the log of the pull's spread.
+        pull_information: Sum of E[s]^2, what the items tell of that spread.
         bound: Their part of the evidence lower bound.
     """
 
@@ -77,5 +78,6 @@ class ItemTotals:
     positive: float
     spread: float
     rate: float
-    pull_square: float
+    pull_score: float
+    pull_information: float
     bound: float

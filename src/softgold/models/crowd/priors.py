@@ -29,6 +29,7 @@ RHO = 0.8  # spread of b within a class, in units of m
 PULL_SCALE = 0.6
 POPULATION_WEIGHT = 10.0  # annotators at N(0, 1) that the prior of the populations is worth
 PULL_WEIGHT = 120.0  # items at PULL_SCALE
+LEAST_SHARE, LARGEST_PULL_STEP = 0.05, 0.5  # observed information, and log of the pull's spread, in a sweep
 REACH = 3.6
 MANY_VOTES = 10.0  # mean votes per item above which a finer lattice pays
 
@@ -137,9 +138,22 @@ class TwoClassPrior(CrowdPrior):
         """Return the most probable populations (each as if ten annotators more stood at N(0, 1)), pull and odds."""
         ability_mean, ability_sd = _population(skills, 0, weight, UNIT)
         lean_mean, lean_sd = _population(skills, 1, weight, 1.0)
-        pull = math.sqrt((totals.pull_square + PULL_WEIGHT * PULL_SCALE**2) / (totals.items + PULL_WEIGHT))
+        pull = population.pull_sd * math.exp(self._pull_step(population.pull_sd, totals))
         odds = population.log_odds + self._odds_step(totals)
         return Population(UNIT, ability_mean, ability_sd, lean_mean, lean_sd, pull, odds)
+
+    @staticmethod
+    def _pull_step(now: float, totals: ItemTotals) -> float:
+        """Return a step of the log of the pull's spread towards sqrt(mean of E[u^2]), 120 items at 0.6 included.
+
+        Where votes tell little of an item's pull, this mean all but repeats the spread that it was computed with: it
+        moves by the share of the information that is observed (Dempster, Laird and Rubin, 1977). The step makes up for
+        it.
+        """
+        count, extra = totals.items + PULL_WEIGHT, PULL_WEIGHT * (PULL_SCALE / now) ** 2
+        move = 0.5 * math.log((totals.items + totals.pull_score + extra) / count)
+        share = (0.5 * totals.pull_information + PULL_WEIGHT) / count
+        return float(np.clip(move / max(share, LEAST_SHARE), -LARGEST_PULL_STEP, LARGEST_PULL_STEP))
 
     def _odds_step(self, totals: ItemTotals) -> float:
         """Return Newton's step on the logit scale that brings the mean of p to its target.

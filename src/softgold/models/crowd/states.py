@@ -58,6 +58,7 @@ class States:
         u: Pull, shape (K,).
         log_prior: Log prior probability, shape (K,).
         positive: P(z = 1 | state), shape (K,).
+        pull_score: Derivative of the log prior of u by the log of its spread, shape (K,).
         n_pulls: Number U of different pulls.
         lean: 1 where votes depend on the annotators' lean, x = c b + d + u; 0 where x = c b + u.
     """
@@ -66,6 +67,7 @@ class States:
     u: FloatArray
     log_prior: FloatArray
     positive: FloatArray
+    pull_score: FloatArray
     n_pulls: int
     lean: float
 
@@ -73,10 +75,10 @@ class States:
     def of(cls, lattice: Lattice, log_density: FloatArray, positive: FloatArray, pull_sd: float, lean: bool) -> States:
         """Return the states of a lattice, given log density and P(z = 1) at the nodes of b, each of shape (B,)."""
         pulls = len(lattice.pull)
-        b, u = np.repeat(lattice.b, pulls), np.tile(pull_sd * lattice.pull, len(lattice.b))
+        b, pull = np.repeat(lattice.b, pulls), np.tile(lattice.pull, len(lattice.b))
         table = (log_density + np.log(lattice.width))[:, None] + np.log(lattice.pull_weight)
         log_prior = (table - np.logaddexp.reduce(table, axis=None)).ravel()
-        return cls(b, u, log_prior, np.repeat(positive, pulls), pulls, float(lean))
+        return cls(b, pull_sd * pull, log_prior, np.repeat(positive, pulls), pull**2 - 1, pulls, float(lean))
 
     @property
     def features(self) -> FloatArray:
