@@ -5,12 +5,13 @@
 DIR has one folder per data set with votes.csv and truth.csv. A table takes part if at least half of its items have
 eight votes; the other items are left out. A replay starts with two votes per item; in every round a fifth of the items
 get one more, taken from those that were really given. Policies: `uniform` (items with fewest votes), `uncertainty`
-(largest min(p, 1 - p)), `ours (items)` (largest E[(p' - p)^2]: `softgold next`) and `ours (items and people)`, which
-also chooses whose vote is taken among those who voted on the item (`softgold next --annotators`). Two more for
-comparison: `people` chooses whose vote, on the items of uniform, and `hindsight` buys on the items whose p is farthest
-from what all votes of the table will make of it, which nobody can know. Shares are votes needed to match the accuracy
-(or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its votes; curves are means over the
-seeds, made monotone. With `--groups G` the shares are also given for G groups of seeds: how far they depend on chance.
+(largest min(p, 1 - p)) and `ours`: the items of largest E[(p' - p)^2], and of those who voted on an item the one whose
+vote tells most (`softgold next --annotators RUN/annotators.csv`). `ours, items only` leaves open who votes (`softgold
+next`). Two more for comparison: `people only` chooses whose vote, on the items of uniform, and `hindsight` buys on the
+items whose p is farthest from what all votes of the table will make of it, which nobody can know. Shares are votes
+needed to match the accuracy (or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its
+votes; curves are means over the seeds, made monotone. With `--groups G` the shares are also given for G groups of
+seeds: how far they depend on chance.
 
 After the replays, forecasts made at three votes per item are shown beside what happened, and `--campaigns` counts how
 often the realised share of wrong labels lies in the 90 % interval on simulated studies.
@@ -147,9 +148,9 @@ def most_valuable(campaign: Campaign, fit: Fit) -> FloatArray:
 POLICIES: dict[str, tuple[Policy, bool]] = {
     "uniform": (uniform, False),
     "uncertainty": (uncertainty, False),
-    "ours (items)": (most_valuable, False),
-    "ours (items and people)": (most_valuable, True),
-    "people": (uniform, True),
+    "ours": (most_valuable, True),
+    "ours, items only": (most_valuable, False),
+    "people only": (uniform, True),
     "hindsight": (hindsight, False),
 }
 
@@ -268,7 +269,7 @@ def forecasts(found: list[Study], seeds: int) -> list[str]:
     """Show what was expected at three votes per item beside what happened at five and eight."""
     lines = ["| table | policy | votes per item | expected wrong (90 % interval) | realised |", "|---|---|---|---|---|"]
     for study in found:
-        for policy in ("uniform", "ours (items)"):
+        for policy in ("uniform", "ours, items only"):
             rows = [_foreseen(study, policy, seed) for seed in range(seeds)]
             for level, parts in zip((5, 8), zip(*rows, strict=True), strict=True):
                 (error, low, high, wrong) = np.mean(parts, axis=0)
@@ -297,8 +298,8 @@ def _foreseen(study: Study, policy: str, seed: int, levels: tuple[int, ...] = (5
 
 def coverage(count: int) -> list[str]:
     """Count how often the realised error of a simulated campaign lies in the interval."""
-    inside: dict[str, list[bool]] = {"uniform": [], "ours (items)": []}
-    gaps: dict[str, list[float]] = {"uniform": [], "ours (items)": []}
+    inside: dict[str, list[bool]] = {"uniform": [], "ours, items only": []}
+    gaps: dict[str, list[float]] = {"uniform": [], "ours, items only": []}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
         rng = np.random.default_rng(seed)
         made = softgold.simulate(

@@ -132,7 +132,11 @@ def _write_plan(
             print_json(plan)
         return
     if plan.assignment is None:
-        say("who votes is left open; --annotators FILE (who is free) also says that, and saves more votes", quiet=quiet)
+        say(
+            "who votes is left open; --annotators FILE (who is free, such as the run's annotators.csv) also says that, "
+            "and saves more votes",
+            quiet=quiet,
+        )
     if plan.budget < budget:
         missing = budget - plan.budget
         say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
