@@ -16,7 +16,8 @@ import numpy as np
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
-from softgold.models.crowd.drivers import Driver, Swept, Tables
+from softgold.models.crowd.drivers import Driver, Swept
+from softgold.models.crowd.items import Tables
 from softgold.models.crowd.packing import Packed
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
