@@ -196,9 +196,10 @@ class _StoreFit:
         order = np.argsort(file.kinds.annotator)
         state = state if state.elbo else replace(state, start=state.start.take(order))
         with FileVotes.of(file) as votes:
-            fitted = svi.run_svi(votes, problem, state, self.settings, self.report)
-        skills = fitted.skills.take(file.kinds.annotator)
-        return self._finish((skills, state.doubt), fitted.population, problem, graph, fitted.course(state.sweeps))
+            found = svi.run_svi(votes.select, votes.n_votes, problem, state, self.settings, self.report)
+        skills, population, course = found
+        people = skills.take(file.kinds.annotator), state.doubt
+        return self._finish(people, population, problem, graph, course)
 
     def _item_counts(self) -> Any:
         if not self.store.weighted:

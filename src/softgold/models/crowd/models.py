@@ -143,9 +143,9 @@ class _CrowdFit:
         driver = ChunkDriver(vote_chunks(kinds.votes), kinds.votes.n_items, kinds.annotator_weight)
         problem = Problem(driver, self.prior, self.lattice)
         state = state if state.elbo else replace(state, start=state.start.take(np.argsort(kinds.annotator)))
-        fitted = svi.run_svi(kinds.votes, problem, state, self.settings, self.report)
-        skills, course = fitted.skills.take(kinds.annotator), fitted.course(state.sweeps)
-        return self._fit(skills, state.doubt, fitted.population, course)
+        votes = kinds.votes.by_item().select, kinds.votes.n_votes
+        skills, population, course = svi.run_svi(*votes, problem, state, self.settings, self.report)
+        return self._fit(skills.take(kinds.annotator), state.doubt, population, course)
 
     def _published(self, resume: FitState | None) -> Fit:
         from softgold.models.crowd import published

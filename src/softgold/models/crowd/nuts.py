@@ -49,7 +49,7 @@ def draw_posterior(
     """
     states = fitted.states
     task = Model.of(fitted.population, states, dtype=torch.float64)
-    batch = next(item_batches(votes, None, seed, dtype=torch.float64))
+    batch = next(item_batches(votes.by_item().select, votes.n_items, None, seed, dtype=torch.float64))
     with pyro_scope(seed, votes.n_votes):
         first = {"skill": torch.as_tensor(fitted.skills.mean)}
         kernel = NUTS(model, init_strategy=init_to_value(values=first))
