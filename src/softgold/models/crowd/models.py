@@ -152,18 +152,12 @@ class _CrowdFit:
 
         population = self.prior.start()
         state = resume if isinstance(resume, SviState) else SviState(Skills.at(population, 0), population)
-        fitted = published.run_published(self.votes, state, self.settings, self.report)
-        # The recipe runs its steps out by design; whether it has settled is not asked.
-        steps, reason = len(fitted.elbo), "the steps of the published recipe were run"
-        if steps < published.STEPS:
-            reason = "the cap on steps was reached"
-        course = Diagnostics(steps, converged=steps >= published.STEPS, reason=reason, elbo=fitted.elbo)
-        positive = (fitted.b_mean > 0).astype(np.float64)
-        upright, parts = self._images(fitted.skills, positive, population).upright, self.votes.components
-        skills = fitted.skills.reversed(~upright[parts.annotators])
-        b_mean = np.where(upright[parts.items], 1.0, -1.0) * fitted.b_mean
-        doubt = PrevalenceDoubt.none(len(skills.mean))
-        return self._fit(skills, doubt, population, course, (b_mean, fitted.b_sd))
+        skills, b_mean, b_sd, course = published.run_published(self.votes, state, self.settings, self.report)
+        positive = (b_mean > 0).astype(np.float64)
+        upright, parts = self._images(skills, positive, population).upright, self.votes.components
+        skills = skills.reversed(~upright[parts.annotators])
+        b_mean = np.where(upright[parts.items], 1.0, -1.0) * b_mean
+        return self._fit(skills, PrevalenceDoubt.none(len(skills.mean)), population, course, (b_mean, b_sd))
 
     def _fit(
         self,
