@@ -28,10 +28,10 @@ HALVINGS = 6
 
 
 class Rows:
-    """Arrays with one row per annotator."""
+    """Arrays with one row per annotator, or per item."""
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
-        """Return the rows of some annotators."""
+        """Return some of the rows, in the order given."""
         return type(self)(*(array[rows] for array in vars(self).values()))
 
 
