@@ -85,8 +85,7 @@ def item_rates(chunk: VoteChunk, ability: FloatArray, prevalence: Prevalence) ->
     if prevalence == "able":
         weight, yes = mean**2, yes ^ (mean < 0)
     total, agreed = chunk.by_item @ weight, chunk.by_item @ (weight * yes)
-    rate = np.full(len(total), 0.5)
-    np.divide(agreed, total, out=rate, where=total > 0)
+    rate: FloatArray = np.divide(agreed, total, out=np.full(len(total), 0.5), where=total > 0)
     return 0.5 + 0.5 * np.sign(np.round(rate - 0.5, 12)) if prevalence == "majority" else rate
 
 
@@ -95,7 +94,6 @@ def rate_slopes(chunk: VoteChunk, ability: FloatArray) -> FloatArray:
     mean = ability[chunk.annotators]
     yes = (np.arange(len(mean)) >= chunk.n_no) ^ (mean < 0)
     total, rate = chunk.by_item @ mean**2, item_rates(chunk, ability, "able")
-    inverse = np.zeros(len(total))
-    np.divide(1.0, total, out=inverse, where=total > 0)
+    inverse = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0)
     slopes: FloatArray = 2 * mean * (yes * (chunk.by_column @ inverse) - chunk.by_column @ (rate * inverse))
     return slopes
