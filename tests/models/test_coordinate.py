@@ -24,8 +24,8 @@ from softgold.models.crowd.annotators import Skills, annotator_bound, respond
 from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.classes import VoteClasses, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem, start_state, sweep
-from softgold.models.crowd.drivers import ChunkDriver, Tables, step
-from softgold.models.crowd.items import item_masses, item_rates
+from softgold.models.crowd.drivers import ChunkDriver
+from softgold.models.crowd.items import Tables, item_masses, item_rates, step
 from softgold.models.crowd.packing import unpack
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior, GladPrior, TwoClassPrior

@@ -82,7 +82,7 @@ def log_joint(votes: VoteTable, skill: FloatArray, states: States, population: P
 
 
 def traced(votes: VoteTable, task: Model, skill: FloatArray) -> float:
-    batch = next(item_batches(votes, None, 0, dtype=torch.float64))
+    batch = next(item_batches(votes.by_item().select, votes.n_items, None, 0, dtype=torch.float64))
     fixed = poutine.condition(model, {"skill": torch.tensor(skill)})
     return float(poutine.trace(fixed).get_trace(batch, task, some_skills(votes)).log_prob_sum())
 
@@ -106,7 +106,7 @@ def test_weights_multiply_the_log_likelihood(crowd: Any) -> None:
 
 def test_the_plates_are_named_after_the_domain(crowd: Any) -> None:
     _, task, _ = setting("two-class", crowd.votes)
-    batch = next(item_batches(crowd.votes, None, 0, dtype=torch.float64))
+    batch = next(item_batches(crowd.votes.by_item().select, crowd.votes.n_items, None, 0, dtype=torch.float64))
     trace = poutine.trace(model).get_trace(batch, task, some_skills(crowd.votes))
     plates = {site: [frame.name for frame in trace.nodes[site]["cond_indep_stack"]] for site in ("skill", "votes")}
     assert plates == {"skill": ["annotator"], "votes": ["item"]}
@@ -115,7 +115,7 @@ def test_the_plates_are_named_after_the_domain(crowd: Any) -> None:
 def test_the_guide_starts_where_it_is_told(name: str, crowd: Any) -> None:
     _, task, _ = setting(name, crowd.votes)
     start = some_skills(crowd.votes)
-    batch = next(item_batches(crowd.votes, None, 0, dtype=torch.float64))
+    batch = next(item_batches(crowd.votes.by_item().select, crowd.votes.n_items, None, 0, dtype=torch.float64))
     with pyro.get_param_store().scope():
         trace = poutine.trace(guide).get_trace(batch, task, start)
         begun = skills_of(start, Optimiser.parameters())
@@ -147,7 +147,7 @@ def test_the_normals_of_the_guide() -> None:
 
 def test_batches_hold_all_votes_of_their_items(crowd: Any) -> None:
     votes = read_votes(crowd.votes.to_frame().sample(frac=1, random_state=4))
-    batches = item_batches(votes, 40, seed=0, dtype=torch.float64)
+    batches = item_batches(votes.by_item().select, votes.n_items, 40, seed=0, dtype=torch.float64)
     first, second = next(batches), next(batches)
     assert not torch.equal(first.items, second.items)
     for batch in (first, second):
@@ -165,9 +165,9 @@ def test_batches_hold_all_votes_of_their_items(crowd: Any) -> None:
 
 
 def test_a_run_that_goes_on_gets_the_batches_that_follow(crowd: Any) -> None:
-    batches = item_batches(crowd.votes, 10, seed=3, dtype=torch.float64)
+    batches = item_batches(crowd.votes.by_item().select, crowd.votes.n_items, 10, seed=3, dtype=torch.float64)
     drawn = [next(batches).items.tolist() for _ in range(5)]
-    onward = item_batches(crowd.votes, 10, seed=3, first=3, dtype=torch.float64)
+    onward = item_batches(crowd.votes.by_item().select, crowd.votes.n_items, 10, seed=3, first=3, dtype=torch.float64)
     assert [next(onward).items.tolist() for _ in range(2)] == drawn[3:]
 
 
@@ -176,7 +176,7 @@ def test_batches_give_the_log_joint_on_average(crowd: Any) -> None:
     states, task, population = setting("two-class", votes)
     start = some_skills(votes)
     skill = torch.tensor(start.mean)
-    batches = item_batches(votes, 20, seed=1, dtype=torch.float64)
+    batches = item_batches(votes.by_item().select, votes.n_items, 20, seed=1, dtype=torch.float64)
     fixed = poutine.condition(model, {"skill": skill})
     estimates = np.array(
         [float(poutine.trace(fixed).get_trace(next(batches), task, start).log_prob_sum()) for _ in range(150)]

@@ -165,12 +165,9 @@ def _votes_on(votes: VotesInParts, items: NDArray[np.int64]) -> Iterator[tuple[N
     """Give place, annotator, vote and weight (NaN where votes have none) of the votes on some items, part by part."""
     for part, some in votes.each():
         first, last = np.searchsorted(items, [part.first_item, part.rows.stop])
-        place = np.full(part.n_items, -1)
-        place[items[first:last] - part.first_item] = np.arange(first, last)
-        at = place[some.items]
-        kept = at >= 0
-        weights = np.full(int(kept.sum()), np.nan) if some.weights is None else some.weights[kept]
-        yield at[kept], some.annotators[kept], some.votes[kept], weights
+        found = some.select(items[first:last] - part.first_item)
+        weights = np.full(len(found.votes), np.nan) if found.weights is None else found.weights
+        yield first + found.items, found.annotators, found.votes, weights
 
 
 def state_masses(votes: VoteTable, skills: Skills, states: States) -> FloatArray:

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.models.crowd.program import SomeVotes
 from softgold.scale.chunkfile import ChunkFile
+from softgold.tables.parts import PartVotes
 
 
 class FileVotes:
     """Votes in the order of the kinds of items, of which each item is its own kind."""
 
     def __init__(self, file: ChunkFile, pairs: int, weights: int | None) -> None:
-        self.n_items, self.n_votes = file.kinds.n_items, int(file.starts[-1])
-        self._starts, self._n_annotators = file.starts, len(file.kinds.annotator_weight)
+        self.n_votes, self._starts = int(file.starts[-1]), file.starts
+        self._n_annotators = len(file.kinds.annotator_weight)
         self._pairs, self._weights = pairs, weights
 
     @classmethod
@@ -32,18 +32,18 @@ class FileVotes:
             with file.weights.open("rb") as weights:
                 yield cls(file, pairs.fileno(), weights.fileno())
 
-    def select(self, items: NDArray[np.int64]) -> SomeVotes:
+    def select(self, items: NDArray[np.int64]) -> PartVotes:
         """Return the votes on some items, which ascend; those of an item by annotator, as in memory."""
         first, last = self._starts[items], self._starts[items + 1]
-        counts = last - first
+        starts = np.concatenate([[0], np.cumsum(last - first)])
         pairs = np.frombuffer(self._read(self._pairs, first, last, 4), np.uint32).astype(np.int64)
         votes, annotators = np.divmod(pairs, self._n_annotators)
-        item = np.repeat(np.arange(len(items)), counts)
+        item = np.repeat(np.arange(len(items)), last - first)
         order = np.lexsort((votes, annotators, item))
         weights = None
         if self._weights is not None:
             weights = np.frombuffer(self._read(self._weights, first, last, 8), np.float64)[order]
-        return SomeVotes(counts, annotators[order], votes[order], weights)
+        return PartVotes(starts, annotators[order].astype(np.int32), votes[order].astype(np.int8), weights)
 
     @staticmethod
     def _read(file: int, first: NDArray[np.int64], last: NDArray[np.int64], size: int) -> bytes:

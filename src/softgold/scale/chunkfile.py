@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, finish_chunk
+from softgold.models.crowd.chunks import CHUNK_VOTES, VoteChunk, build_chunk
 from softgold.models.crowd.drivers import ChunkDriver
 from softgold.models.crowd.threads import in_order, worker_pool
 from softgold.scale.canonical import Kinds, Orientation
@@ -57,7 +57,7 @@ class ChunkFile:
         many = self.kinds.item_weight
         of = np.ones(last - first) if many is None else many[first:last]
         starts, columns = self.starts[first : last + 1] - begin, data[end - begin :].astype(np.int64)
-        return finish_chunk(first, starts, columns, data[: end - begin], weights, of, self.kinds.annotator_weight)
+        return build_chunk(first, starts, columns, data[: end - begin], weights, of, self.kinds.annotator_weight)
 
 
 def write_chunks(

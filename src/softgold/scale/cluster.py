@@ -27,8 +27,8 @@ from softgold.errors import InputError, UsageError
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.drivers import Swept, Tables, step
-from softgold.models.crowd.items import ChunkResult
+from softgold.models.crowd.drivers import Swept
+from softgold.models.crowd.items import ChunkResult, Tables, step
 from softgold.models.crowd.sums import SumTree, sum_groups
 from softgold.models.crowd.threads import single_threaded_blas
 from softgold.scale.allocation import kept_memory

@@ -31,7 +31,6 @@ from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
 from softgold.models.crowd.settings import CrowdSettings
 from softgold.models.crowd.states import Lattice, States
 from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_chunks
-from softgold.models.crowd.threads import worker_pool
 from softgold.readers.base import display_name
 from softgold.readers.repeats import DUPLICATE_RULES, DuplicateRule
 from softgold.scale.block_study import BlockStudy
@@ -177,9 +176,8 @@ class _Fitted:
 def _summarise(block: Block, fitted: _Fitted) -> ItemSummary:
     if block.votes.n_items == 0:
         return ItemSummary(*(np.empty(0) for _ in range(6)))
-    with worker_pool() as pool:
-        chunks = vote_chunks(block.votes)
-        return summarise_chunks(chunks, fitted.skills, fitted.response, fitted.states, fitted.curve, fitted.unit, pool)
+    chunks = vote_chunks(block.votes)
+    return summarise_chunks(chunks, fitted.skills, fitted.response, fitted.states, fitted.curve, fitted.unit)
 
 
 def _p(items: ItemSummary) -> FloatArray:

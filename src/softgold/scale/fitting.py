@@ -28,7 +28,6 @@ from softgold.models.crowd.settings import CrowdSettings, GladSettings
 from softgold.models.crowd.states import States
 from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_chunks
 from softgold.models.crowd.svi_state import SviState
-from softgold.models.crowd.threads import worker_pool
 from softgold.models.summaries import FitSummary
 from softgold.readers.cells import as_index
 from softgold.scale.canonical import Kinds, find_kinds, is_opposite, refine_store
@@ -196,9 +195,10 @@ class _StoreFit:
         order = np.argsort(file.kinds.annotator)
         state = state if state.elbo else replace(state, start=state.start.take(order))
         with FileVotes.of(file) as votes:
-            fitted = svi.run_svi(votes, problem, state, self.settings, self.report)
-        skills = fitted.skills.take(file.kinds.annotator)
-        return self._finish((skills, state.doubt), fitted.population, problem, graph, fitted.course(state.sweeps))
+            found = svi.run_svi(votes.select, votes.n_votes, problem, state, self.settings, self.report)
+        skills, population, course = found
+        people = skills.take(file.kinds.annotator), state.doubt
+        return self._finish(people, population, problem, graph, course)
 
     def _item_counts(self) -> Any:
         if not self.store.weighted:
@@ -271,16 +271,15 @@ class _StoreFit:
         store = self.store
         curve = response_curve(response, store.annotator_counts)
         hits, total = np.zeros(store.n_annotators), np.zeros(store.n_annotators)
-        with worker_pool() as pool:
-            for part, votes in store.each():
-                chunks = part_chunks(votes, np.ones(store.n_annotators))
-                found = summarise_chunks(chunks, skills, response, states, curve, population.unit, pool)
-                write_array(_summary_path(store, part), np.stack([getattr(found, name) for name in SUMMARY]))
-                people, codes = np.unique(votes.annotators, return_inverse=True)
-                table = _part_table(votes, people, codes)
-                some = agreement_sums(table)
-                hits[people] += some[0]
-                total[people] += some[1]
+        for part, votes in store.each():
+            chunks = part_chunks(votes, np.ones(store.n_annotators))
+            found = summarise_chunks(chunks, skills, response, states, curve, population.unit)
+            write_array(_summary_path(store, part), np.stack([getattr(found, name) for name in SUMMARY]))
+            people, codes = np.unique(votes.annotators, return_inverse=True)
+            table = _part_table(votes, people, codes)
+            some = agreement_sums(table)
+            hits[people] += some[0]
+            total[people] += some[1]
         shares = np.full(store.n_annotators, np.nan)
         np.divide(hits, total, out=shares, where=total > 0)
         return shares

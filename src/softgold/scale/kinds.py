@@ -224,9 +224,8 @@ def build_group(
     def chunk(first: int, last: int) -> VoteChunk:
         a, b = first - cuts[0], last - cuts[0]
         rows = slice(starts[a], starts[b])
-        return build_chunk(
-            first, starts[a : b + 1] - starts[a], pairs[rows], weights[rows], number[a:b], annotator_weight
-        )
+        coded = np.unique(pairs[rows], return_inverse=True)
+        return build_chunk(first, starts[a : b + 1] - starts[a], *coded, weights[rows], number[a:b], annotator_weight)
 
     return tuple(chunk(first, last) for first, last in pairwise(cuts))
 

@@ -63,6 +63,14 @@ class PartVotes:
         starts = self.starts[first : last + 1] - begin
         return PartVotes(starts, self.annotators[begin:end], self.votes[begin:end], weights)
 
+    def select(self, items: NDArray[np.int64]) -> PartVotes:
+        """Return the votes on some items, in the order given."""
+        first = self.starts[items]
+        starts = np.concatenate([[0], np.cumsum(self.starts[items + 1] - first)])
+        rows = np.repeat(first - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+        weights = None if self.weights is None else self.weights[rows]
+        return PartVotes(starts, self.annotators[rows], self.votes[rows], weights)
+
 
 class VotesInParts(Protocol):
     """A vote table that can be gone through part by part: in memory, or on disk."""

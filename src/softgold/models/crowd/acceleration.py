@@ -28,9 +28,7 @@ class History:
 
     def then(self, point: FloatArray, target: FloatArray) -> History:
         """Return the history with one more step from `point` to `target`, the oldest one dropped."""
-        if not len(self):
-            return History(point[None], (target - point)[None])
-        points, moves = np.vstack([self.points, point]), np.vstack([self.moves, target - point])
+        points, moves = np.vstack([*self.points, point]), np.vstack([*self.moves, target - point])
         return History(points[-LENGTH:], moves[-LENGTH:])
 
     @property
@@ -47,9 +45,10 @@ class History:
         return not last <= LARGEST_GROWTH * before
 
     def jump(self, weight: FloatArray) -> FloatArray:
-        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest."""
-        if len(self) < 2:
-            return self.last_target
+        """Return the combination of the last targets whose moves, so combined and times `weight`, are shortest.
+
+        One target alone is returned as it is.
+        """
         changes = np.diff(self.moves, axis=0)
         steps = changes * weight
         gram = steps @ steps.T

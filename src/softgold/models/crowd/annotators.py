@@ -7,7 +7,7 @@ leans runs the same code: a lean that no vote depends on stays at its prior and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
@@ -28,10 +28,10 @@ HALVINGS = 6
 
 
 class Rows:
-    """Arrays with one row per annotator."""
+    """Arrays with one row per annotator, or per item."""
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
-        """Return the rows of some annotators."""
+        """Return some of the rows, in the order given."""
         return type(self)(*(array[rows] for array in vars(self).values()))
 
 
@@ -96,11 +96,8 @@ def in_blocks(work: Callable[[slice], None], rows: int, columns: int, pool: Thre
     """Call `work` on blocks of rows, on the threads of a pool where there is one."""
     size = max(1, BLOCK_CELLS // columns)
     blocks = [slice(first, first + size) for first in range(0, rows, size)]
-    if pool is None or len(blocks) == 1:
-        for block in blocks:
-            work(block)
-    else:
-        list(pool.map(work, blocks))
+    each: Callable[..., Iterator[None]] = map if pool is None or len(blocks) == 1 else pool.map
+    list(each(work, blocks))
 
 
 def respond(skills: Skills, states: States, pool: ThreadPoolExecutor | None = None) -> Response:
@@ -169,8 +166,7 @@ def annotator_bound(skills: Skills, population: Population) -> FloatArray:
 
 def _determinant(matrix: FloatArray) -> FloatArray:
     """Return the determinants of symmetric 2 x 2 matrices given as rows (cc, cd, dd)."""
-    determinant: FloatArray = matrix[:, 0] * matrix[:, 2] - matrix[:, 1] ** 2
-    return determinant
+    return matrix[:, 0] * matrix[:, 2] - matrix[:, 1] * matrix[:, 1]
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:

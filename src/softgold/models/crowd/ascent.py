@@ -14,7 +14,6 @@ from softgold.models.crowd import coordinate
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, VoteGraph
-from softgold.models.crowd.notices import data_notices
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.settings import CrowdSettings
 
@@ -61,8 +60,7 @@ class Ascent:
             skills = state.skills.reversed(turned)
             # What turns back every time has settled all the same, and stays the likelier way round.
             change, ended = (np.inf, 0) if turn < MOST_TURNS else (state.change, state.ended)
-            turned_over = replace(state, skills=skills, population=population, history=History())
-            state = replace(turned_over, change=change, ended=ended)
+            state = replace(state, skills=skills, population=population, history=History(), change=change, ended=ended)
         return state
 
     def on_sweep(self, state: CoordinateState) -> None:
@@ -95,14 +93,36 @@ def concluded(
         positives: Number of positive votes and of all votes.
         started: When the fit began, by `time.perf_counter`.
     """
-    notices = (*(Notice("reader", note) for note in notes), *data_notices(*positives, components))
+    notices = (*(Notice("reader", note) for note in notes), *_data_notices(*positives, components))
     if not course.converged:
         text = f"not converged: {course.reason} ({course.steps}); raise max_steps (--max-steps)"
         notices = (*notices, Notice("convergence", text))
-    return replace(
-        course,
-        learned=population.named(),
-        components=components,
-        notices=notices,
-        seconds=time.perf_counter() - started,
-    )
+    seconds = time.perf_counter() - started
+    return replace(course, learned=population.named(), components=components, notices=notices, seconds=seconds)
+
+
+def _data_notices(positives: float, n_votes: float, components: tuple[ComponentReport, ...]) -> tuple[Notice, ...]:
+    """Return the problems of the votes that limit the fit, given the number of positive votes and of all votes."""
+    found = []
+    if positives in {0, n_votes}:
+        word = "positive" if positives else "negative"
+        text = f"every vote is {word}: nothing in the table tells annotators or items apart, and p rests on the prior"
+        found.append(Notice("data", text))
+    alone = [part for part in components if part.annotators == 1]
+    if alone:
+        text = "a single annotator, whom nothing can check: p there is only as good as the assumption that they help"
+        found.append(Notice("orientation", f"{_count(alone, components)} {text}"))
+    torn = [part for part in components if part.certainty < 1 and part.annotators > 1]
+    if torn:
+        least = min(part.certainty for part in torn)
+        text = (
+            "annotators who divide into camps, and nothing tells which camp is right: p there mixes both readings "
+            f"(weight of the likelier one from {least:.2f}) and is drawn towards 0.5"
+        )
+        found.append(Notice("orientation", f"{_count(torn, components)} {text}"))
+    return tuple(found)
+
+
+def _count(some: list[ComponentReport], components: tuple[ComponentReport, ...]) -> str:
+    items = sum(part.items for part in some)
+    return f"{len(some)} of {len(components)} connected components ({items} items) have"

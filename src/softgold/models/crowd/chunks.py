@@ -83,40 +83,18 @@ def part_chunks(
     size: int = CHUNK_VOTES,
 ) -> Iterator[VoteChunk]:
     """Give the votes of a part in chunks, its first item being number `first_item`; see `vote_chunks`."""
-    items = np.ones(len(votes.counts)) if item_weight is None else item_weight
     count = np.int64(len(annotator_weight))
-    pairs = votes.votes * count + votes.annotators
-    order = np.argsort(votes.items * (2 * count) + pairs, kind="stable")
-    pairs, weights = pairs[order], None if votes.weights is None else votes.weights[order]
     for first, last in pairwise(chunk_cuts(votes.starts, size).tolist()):
-        rows, of = slice(int(votes.starts[first]), int(votes.starts[last])), items[first:last]
-        starts, some = votes.starts[first : last + 1] - rows.start, None if weights is None else weights[rows]
-        yield build_chunk(first_item + first, starts, pairs[rows], some, of, annotator_weight)
+        some = votes.take(first, last)
+        pairs = some.votes * count + some.annotators
+        order = np.argsort(some.items * (2 * count) + pairs, kind="stable")
+        weights = None if some.weights is None else some.weights[order]
+        columns, places = np.unique(pairs[order], return_inverse=True)
+        of = np.ones(last - first) if item_weight is None else item_weight[first:last]
+        yield build_chunk(first_item + first, some.starts, columns, places, weights, of, annotator_weight)
 
 
 def build_chunk(
-    first_item: int,
-    starts: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    weights: FloatArray | None,
-    item_weight: FloatArray,
-    annotator_weight: FloatArray,
-) -> VoteChunk:
-    """Return a chunk of n items.
-
-    Args:
-        first_item: Number of the first item.
-        starts: Where the votes of each item start, and the number of votes, shape (n + 1,).
-        pairs: vote * A + annotator of each vote, ascending within an item, shape (v,).
-        weights: Weight of each vote, shape (v,); None where all are 1.
-        item_weight: How many items each item stands for, shape (n,).
-        annotator_weight: How many annotators each annotator stands for, shape (A,).
-    """
-    columns, places = np.unique(pairs, return_inverse=True)
-    return finish_chunk(first_item, starts, columns, places, weights, item_weight, annotator_weight)
-
-
-def finish_chunk(
     first_item: int,
     starts: NDArray[np.integer],
     columns: NDArray[np.int64],
@@ -125,16 +103,16 @@ def finish_chunk(
     item_weight: FloatArray,
     annotator_weight: FloatArray,
 ) -> VoteChunk:
-    """Return the chunk whose votes are known by columns: arguments as in `build_chunk`, columns as in `VoteChunk`.
+    """Return a chunk of n items, with columns as in `VoteChunk`.
 
     Args:
-        first_item: See `build_chunk`.
-        starts: See `build_chunk`.
+        first_item: Number of the first item.
+        starts: Where the votes of each item start, and the number of votes, shape (n + 1,).
         columns: vote * A + annotator of each column, ascending, shape (C,).
-        places: Column of each vote, shape (v,).
-        weights: See `build_chunk`.
-        item_weight: See `build_chunk`.
-        annotator_weight: See `build_chunk`.
+        places: Column of each vote, ascending within an item, shape (v,).
+        weights: Weight of each vote, shape (v,); None where all are 1.
+        item_weight: How many items each item stands for, shape (n,).
+        annotator_weight: How many annotators each annotator stands for, shape (A,).
     """
     count, shape = len(annotator_weight), (len(starts) - 1, len(columns))
     data = np.ones(len(places)) if weights is None else weights

@@ -67,14 +67,9 @@ def vote_classes(
     key = (item[votes.item_codes[chosen]] * n_kinds + annotator[votes.annotator_codes[chosen]]) * 2
     kinds, place = np.unique(key + votes.votes[chosen], return_inverse=True)
     weights = np.bincount(place, None if votes.weights is None else votes.weights[chosen]).astype(np.float64)
-    table = VoteTable.from_codes(
-        kinds // 2 // n_kinds,
-        kinds // 2 % n_kinds,
-        kinds % 2,
-        [str(number) for number in range(len(sizes[0]))],
-        [str(number) for number in range(n_kinds)],
-        weights=weights if (weights != 1).any() else None,
-    )
+    codes = kinds // 2 // n_kinds, kinds // 2 % n_kinds, kinds % 2
+    ids = ([str(number) for number in range(len(side))] for side in sizes)
+    table = VoteTable.from_codes(*codes, *ids, weights=weights if (weights != 1).any() else None)
     return VoteClasses(table, item, annotator, *sizes)
 
 

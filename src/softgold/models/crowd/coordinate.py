@@ -16,7 +16,8 @@ import numpy as np
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
-from softgold.models.crowd.drivers import Driver, Swept, Tables
+from softgold.models.crowd.drivers import Driver, Swept
+from softgold.models.crowd.items import Tables
 from softgold.models.crowd.packing import Packed
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
@@ -118,12 +119,11 @@ def learn_population(
 ) -> tuple[Population, float]:
     """Return the hyper-parameters that suit given annotators, and how far p is from that of the call before.
 
-    Calls are numbered; the change is infinite where the call before was not of the number before.
+    Calls are numbered from 0, where the change is infinite.
     """
-    driver = problem.driver
-    since = number - 1 if number and driver.holds(number - 1) else None
-    swept = driver.sweep(problem.tables(skills, population, pool), pool, number=number, since=since)
-    return problem.prior.learn(population, skills, driver.annotator_weight, swept.totals), swept.change
+    tables = problem.tables(skills, population, pool)
+    swept = problem.driver.sweep(tables, pool, number=number, since=number - 1 if number else None)
+    return problem.prior.learn(population, skills, problem.driver.annotator_weight, swept.totals), swept.change
 
 
 def recall(state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor) -> int | None:

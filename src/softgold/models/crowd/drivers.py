@@ -14,24 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.annotators import Response, Skills, VoteSums
+from softgold.models.crowd.annotators import VoteSums
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.items import ChunkResult, Watch, item_step
+from softgold.models.crowd.items import ChunkResult, Tables, Watch, step
 from softgold.models.crowd.population import ItemTotals
-from softgold.models.crowd.priors import Prevalence
-from softgold.models.crowd.states import States
 from softgold.models.crowd.sums import in_groups, sum_groups
 from softgold.models.crowd.threads import in_order
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """What a sweep tells every chunk: annotators, their response in each state, the states of an item."""
-
-    skills: Skills
-    response: Response
-    states: States
-    prevalence: Prevalence | float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +64,6 @@ class Driver(Protocol):
     def positive(self, number: int) -> FloatArray:
         """Return the p that is kept under a number, shape (n_items,)."""
         ...
-
-
-def step(chunk: VoteChunk, tables: Tables, watch: Watch | None = None) -> ChunkResult:
-    """Update the items of a chunk: a pure function, the same for every driver."""
-    return item_step(chunk, tables.skills, tables.response, tables.states, tables.prevalence, watch)
 
 
 class ChunkDriver:

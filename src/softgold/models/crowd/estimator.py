@@ -48,9 +48,8 @@ class CrowdEstimator(BaseEstimator):
         labels = self.fit_.posterior.soft_labels()
         self.probas_ = _probabilities(labels, names)
         self.labels_ = self._cut(self.probas_)
-        workers = pd.Index(self.fit_.posterior.annotator_ids, name="annotator")
-        abilities = self.fit_.posterior.annotators()["ability_mean"].to_numpy()
-        self.skills_ = pd.Series(abilities, index=workers, name="skill")
+        annotators = self.fit_.posterior.annotators().set_index("annotator")
+        self.skills_ = annotators["ability_mean"].rename("skill")
         return self
 
     def predict_proba(self, data: VoteTable | Any) -> pd.DataFrame:
@@ -76,8 +75,7 @@ class CrowdEstimator(BaseEstimator):
         return self.fit(votes).fit_.posterior.soft_labels()
 
     def _cut(self, probabilities: pd.DataFrame) -> pd.Series[Any]:
-        labels: pd.Series[Any] = (probabilities[1] >= self.threshold).astype(np.int64)
-        return labels.rename("label")
+        return (probabilities[1] >= self.threshold).astype(np.int64).rename("label")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,12 +132,8 @@ class GLAD(CrowdEstimator):
 
 def _votes_of(data: VoteTable | Any) -> tuple[VoteTable, pd.Index[Any] | None]:
     """Return the votes, and the items as they came in where they came in a pandas frame."""
-    if isinstance(data, VoteTable):
-        return data, None
-    table = read_votes(data)
-    if not isinstance(data, pd.DataFrame):
-        return table, None
-    return table, _original_ids(data, table)
+    table = data if isinstance(data, VoteTable) else read_votes(data)
+    return table, _original_ids(data, table) if isinstance(data, pd.DataFrame) else None
 
 
 def _original_ids(frame: pd.DataFrame, table: VoteTable) -> pd.Index[Any] | None:

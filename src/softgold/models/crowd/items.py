@@ -18,6 +18,16 @@ Watch = Callable[[VoteChunk, FloatArray], None]  # is shown q(state) of the item
 
 
 @dataclass(frozen=True, eq=False)
+class Tables:
+    """What a sweep tells every chunk: annotators, their response in each state, the states of an item."""
+
+    skills: Skills
+    response: Response
+    states: States
+    prevalence: Prevalence | float | None
+
+
+@dataclass(frozen=True, eq=False)
 class ChunkResult:
     """What a chunk gives back to a sweep.
 
@@ -51,25 +61,16 @@ def item_masses(chunk: VoteChunk, skills: Skills, response: Response, states: St
     return mass, (top + np.log(total))[:, 0]
 
 
-def item_step(
-    chunk: VoteChunk,
-    skills: Skills,
-    response: Response,
-    states: States,
-    prevalence: Prevalence | float | None,
-    watch: Watch | None = None,
-) -> ChunkResult:
-    """Update the items of a chunk: a pure function of the chunk and the annotators' tables."""
-    mass, evidence = item_masses(chunk, skills, response, states)
+def step(chunk: VoteChunk, tables: Tables, watch: Watch | None = None) -> ChunkResult:
+    """Update the items of a chunk: a pure function, the same for every driver."""
+    mass, evidence = item_masses(chunk, tables.skills, tables.response, tables.states)
     if watch is not None:
         watch(chunk, mass)
-    weight, positive = chunk.item_weight, mass @ states.positive
-    rates = item_rates(chunk, skills.mean[:, 0], prevalence) if isinstance(prevalence, str) else np.zeros(len(weight))
-    score = mass @ states.pull_score
-    of_items = np.column_stack(
-        [np.ones(len(weight)), positive, positive * (1 - positive), rates, score, score**2, evidence]
-    )
-    totals = ItemTotals(*(weight @ of_items).tolist())
+    weight, positive, rule = chunk.item_weight, mass @ tables.states.positive, tables.prevalence
+    rates = item_rates(chunk, tables.skills.mean[:, 0], rule) if isinstance(rule, str) else np.zeros(len(weight))
+    score = mass @ tables.states.pull_score
+    of_items = (np.ones(len(weight)), positive, positive * (1 - positive), rates, score, score**2, evidence)
+    totals = ItemTotals(*(weight @ np.column_stack(of_items)).tolist())
     return ChunkResult(positive, chunk.by_column @ mass, totals)
 
 
@@ -84,8 +85,7 @@ def item_rates(chunk: VoteChunk, ability: FloatArray, prevalence: Prevalence) ->
     if prevalence == "able":
         weight, yes = mean**2, yes ^ (mean < 0)
     total, agreed = chunk.by_item @ weight, chunk.by_item @ (weight * yes)
-    rate = np.full(len(total), 0.5)
-    np.divide(agreed, total, out=rate, where=total > 0)
+    rate: FloatArray = np.divide(agreed, total, out=np.full(len(total), 0.5), where=total > 0)
     return 0.5 + 0.5 * np.sign(np.round(rate - 0.5, 12)) if prevalence == "majority" else rate
 
 
@@ -94,7 +94,6 @@ def rate_slopes(chunk: VoteChunk, ability: FloatArray) -> FloatArray:
     mean = ability[chunk.annotators]
     yes = (np.arange(len(mean)) >= chunk.n_no) ^ (mean < 0)
     total, rate = chunk.by_item @ mean**2, item_rates(chunk, ability, "able")
-    inverse = np.zeros(len(total))
-    np.divide(1.0, total, out=inverse, where=total > 0)
+    inverse = np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0)
     slopes: FloatArray = 2 * mean * (yes * (chunk.by_column @ inverse) - chunk.by_column @ (rate * inverse))
     return slopes

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Skills, VoteSums, newton_step, times
 from softgold.models.crowd.chunks import VoteChunk
-from softgold.models.crowd.drivers import Swept, Tables
+from softgold.models.crowd.drivers import Swept
+from softgold.models.crowd.items import Tables
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States

@@ -47,15 +47,9 @@ class Images:
 
     def reports(self, graph: VoteGraph) -> tuple[ComponentReport, ...]:
         """Return sizes and certainty of each component."""
-        sizes = [
-            graph.items,
-            np.bincount(graph.annotators, minlength=graph.count),
-            np.bincount(graph.annotators, weights=graph.annotator_counts, minlength=graph.count),
-        ]
-        return tuple(
-            ComponentReport(int(items), int(annotators), int(count), float(certainty))
-            for items, annotators, count, certainty in zip(*sizes, self.certainty, strict=True)
-        )
+        votes = np.bincount(graph.annotators, weights=graph.annotator_counts).astype(np.int64)
+        columns = (graph.items, np.bincount(graph.annotators), votes, self.certainty)
+        return tuple(ComponentReport(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +57,7 @@ class VoteGraph:
     """The components of a vote graph, numbered by first item, without its items.
 
     Attributes:
-        annotators: Component of each annotator, shape (A,).
+        annotators: Component of each annotator, shape (A,); every component has one.
         annotator_counts: Votes per annotator, shape (A,).
         items: Number of items of each component, shape (P,).
     """
@@ -77,11 +71,6 @@ class VoteGraph:
         """Return the components of a table."""
         parts = votes.components
         return VoteGraph(parts.annotators, votes.annotator_counts, np.bincount(parts.items, minlength=parts.count))
-
-    @property
-    def count(self) -> int:
-        """Number of components P."""
-        return len(self.items)
 
 
 def weigh_images(
@@ -103,12 +92,12 @@ def weigh_images(
     # Helpful on the whole: the population is that of the annotators with every component the right way round.
     # Annotators count by their votes, so that many with one vote each do not outweigh the others.
     count = graph.annotator_counts / graph.annotator_counts.mean()
-    sign = np.where(np.bincount(graph.annotators, weights=count * mean, minlength=graph.count) < 0, -1.0, 1.0)
+    sign = np.where(np.bincount(graph.annotators, weights=count * mean) < 0, -1.0, 1.0)
     helpful = sign[graph.annotators] * mean
     centre = np.average(helpful, weights=count)
     spread = np.average(skills.cov[:, 0] + (helpful - centre) ** 2, weights=count)
     evidence = 2 * count * mean * centre / spread
-    weight = np.bincount(graph.annotators, weights=evidence, minlength=graph.count).astype(np.float64)
+    weight = np.bincount(graph.annotators, weights=evidence).astype(np.float64)
     turns = prior.prevalence == "able"
     mirrored = (1 - 2 * (graph.items / graph.items.sum()) * turns) * population.log_odds
     if population.log_odds:

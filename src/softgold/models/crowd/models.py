@@ -12,16 +12,7 @@ import pandas as pd
 
 from softgold.errors import UsageError
 from softgold.models.agreement import agreement_with_others
-from softgold.models.base import (
-    Arrays,
-    Diagnostics,
-    Fit,
-    FitState,
-    FloatArray,
-    Model,
-    OnProgress,
-    Posterior,
-)
+from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray, Model, OnProgress, Posterior
 from softgold.models.crowd import coordinate, newton
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
@@ -35,7 +26,7 @@ from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
-from softgold.models.crowd.summary import ItemSummary, response_curve, summarise_items, summarise_published
+from softgold.models.crowd.summary import response_curve, summarise_items, summarise_published
 from softgold.models.crowd.svi_state import SviState
 from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
@@ -117,9 +108,8 @@ class _CrowdFit:
         problem = Problem(driver, self.prior, self.lattice)
 
         def weigh(state: CoordinateState) -> Images:
-            return self._images(
-                state.skills.take(kinds.annotator), problem.positive(state)[kinds.item], state.population
-            )
+            positive = problem.positive(state)[kinds.item]
+            return self._images(state.skills.take(kinds.annotator), positive, state.population)
 
         ascent = Ascent(problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, self.graph)
         if begin is not None and begin.sweep == 0:  # a warm start
@@ -143,27 +133,21 @@ class _CrowdFit:
         driver = ChunkDriver(vote_chunks(kinds.votes), kinds.votes.n_items, kinds.annotator_weight)
         problem = Problem(driver, self.prior, self.lattice)
         state = state if state.elbo else replace(state, start=state.start.take(np.argsort(kinds.annotator)))
-        fitted = svi.run_svi(kinds.votes, problem, state, self.settings, self.report)
-        skills, course = fitted.skills.take(kinds.annotator), fitted.course(state.sweeps)
-        return self._fit(skills, state.doubt, fitted.population, course)
+        votes = kinds.votes.by_item().select, kinds.votes.n_votes
+        skills, population, course = svi.run_svi(*votes, problem, state, self.settings, self.report)
+        return self._fit(skills.take(kinds.annotator), state.doubt, population, course)
 
     def _published(self, resume: FitState | None) -> Fit:
         from softgold.models.crowd import published
 
         population = self.prior.start()
         state = resume if isinstance(resume, SviState) else SviState(Skills.at(population, 0), population)
-        fitted = published.run_published(self.votes, state, self.settings, self.report)
-        # The recipe runs its steps out by design; whether it has settled is not asked.
-        steps, reason = len(fitted.elbo), "the steps of the published recipe were run"
-        if steps < published.STEPS:
-            reason = "the cap on steps was reached"
-        course = Diagnostics(steps, converged=steps >= published.STEPS, reason=reason, elbo=fitted.elbo)
-        positive = (fitted.b_mean > 0).astype(np.float64)
-        upright, parts = self._images(fitted.skills, positive, population).upright, self.votes.components
-        skills = fitted.skills.reversed(~upright[parts.annotators])
-        b_mean = np.where(upright[parts.items], 1.0, -1.0) * fitted.b_mean
-        doubt = PrevalenceDoubt.none(len(skills.mean))
-        return self._fit(skills, doubt, population, course, (b_mean, fitted.b_sd))
+        skills, b_mean, b_sd, course = published.run_published(self.votes, state, self.settings, self.report)
+        positive = (b_mean > 0).astype(np.float64)
+        upright, parts = self._images(skills, positive, population).upright, self.votes.components
+        skills = skills.reversed(~upright[parts.annotators])
+        b_mean = np.where(upright[parts.items], 1.0, -1.0) * b_mean
+        return self._fit(skills, PrevalenceDoubt.none(len(skills.mean)), population, course, (b_mean, b_sd))
 
     def _fit(
         self,
@@ -173,8 +157,11 @@ class _CrowdFit:
         course: Diagnostics,
         difficulty: tuple[FloatArray, FloatArray] | None = None,
     ) -> Fit:
-        """Return the fit; items take their exact step unless the published recipe gave mean and spread of b."""
-        votes, states = self.votes, self.prior.states(population, self.lattice)
+        """Return the fit, items mixed over both images of their component.
+
+        Items take their exact step unless the published recipe gave mean and spread of b.
+        """
+        votes, parts, states = self.votes, self.votes.components, self.prior.states(population, self.lattice)
         curve = response_curve(respond(skills, states), votes.annotator_counts)
         if difficulty is None:
             items = summarise_items(votes, skills, states, curve, population.unit)
@@ -182,19 +169,11 @@ class _CrowdFit:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)
         images = images if difficulty is None else images.certain()  # the published recipe knows one image only
-        people, components = (skills, doubt), images.reports(self.graph)
-        posterior = self._posterior(people, population, items, images)
-        positives = int(votes.votes.sum()), votes.n_votes
-        diagnostics = concluded(course, population, components, votes.notes, positives, self.started)
-        return Fit(self.name, self.settings, votes, posterior, diagnostics)
-
-    def _posterior(
-        self, people: tuple[Skills, PrevalenceDoubt], population: Population, items: ItemSummary, images: Images
-    ) -> CrowdPosterior:
-        """Return the posterior, items mixed over both images of their component."""
-        votes, parts = self.votes, self.votes.components
-        model = (self.name, self.prior, population, self.lattice)
+        model = (self.name, self.prior, population, self.lattice, skills, doubt)
         mixed = items.mixed(images.certainty[parts.items], images.odds[parts.items])
         certainty, odds = images.certainty[parts.annotators], images.odds[parts.annotators]
         counts = (votes.item_counts, votes.item_positives, votes.annotator_counts, agreement_with_others(votes))
-        return CrowdPosterior(votes.item_ids, votes.annotator_ids, *model, *people, mixed, certainty, odds, *counts)
+        posterior = CrowdPosterior(votes.item_ids, votes.annotator_ids, *model, mixed, certainty, odds, *counts)
+        positives = int(votes.votes.sum()), votes.n_votes
+        diagnostics = concluded(course, population, images.reports(self.graph), votes.notes, positives, self.started)
+        return Fit(self.name, self.settings, votes, posterior, diagnostics)

@@ -49,11 +49,10 @@ def draw_posterior(
     """
     states = fitted.states
     task = Model.of(fitted.population, states, dtype=torch.float64)
-    batch = next(item_batches(votes, None, seed, dtype=torch.float64))
+    batch = next(item_batches(votes.by_item().select, votes.n_items, None, seed, dtype=torch.float64))
     with pyro_scope(seed, votes.n_votes):
-        first = {"skill": torch.as_tensor(fitted.skills.mean)}
-        kernel = NUTS(model, init_strategy=init_to_value(values=first))
-        chain = MCMC(kernel, num_samples=draws, warmup_steps=warmup, disable_progbar=True)
+        start = init_to_value(values={"skill": torch.as_tensor(fitted.skills.mean)})
+        chain = MCMC(NUTS(model, init_strategy=start), num_samples=draws, warmup_steps=warmup, disable_progbar=True)
         chain.run(batch, task, fitted.skills)
         skill = chain.get_samples()["skill"]
         r_hat = float(chain.diagnostics()["skill"]["r_hat"].max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -21,36 +21,35 @@ WINDOW = 100
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class Optimiser:
     """One optimisation in progress, inside a `pyro_scope`.
 
     Adam (Kingma and Ba, 2015) is written out: torch's optimisers import its compiler, which takes as long as torch.
 
-    Args:
+    Attributes:
         model: The Pyro program.
         guide: Its guide.
         step_size: Gives Adam's step size for a parameter by name.
         burn_in: Steps before those whose parameters are averaged.
-        decay: Factor on the step sizes after each step: smaller steps jitter less around the optimum.
         device: "cpu", "cuda" or "cuda:0".
+        decay: Factor on the step sizes after each step: smaller steps jitter less around the optimum.
+        trace: The bound of each step so far.
     """
 
-    def __init__(
-        self,
-        model: Callable[..., None],
-        guide: Callable[..., None],
-        step_size: Callable[[str], float],
-        burn_in: int = 0,
-        device: str = "cpu",
-        decay: float = 1.0,
-    ) -> None:
-        _check_device(device)
-        self.model, self.guide, self.step_size, self.burn_in = model, guide, step_size, burn_in
-        self.device, self.decay = device, decay
+    model: Callable[..., None]
+    guide: Callable[..., None]
+    step_size: Callable[[str], float]
+    burn_in: int = 0
+    device: str = "cpu"
+    decay: float = 1.0
+    trace: list[float] = field(default_factory=list, init=False)
+    _moments: dict[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, init=False)
+    _sums: dict[str, torch.Tensor] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        _check_device(self.device)
         self._elbo = Trace_ELBO(max_plate_nesting=1)
-        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
-        self._sums: dict[str, torch.Tensor] = {}
-        self.trace: list[float] = []
 
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""

@@ -32,8 +32,7 @@ def unpack(kind: Callable[..., Kind], arrays: Arrays, prefix: str = "") -> Kind:
     >>> unpack(Population, pack(Population(2.0, 0.0, 1.0))).unit
     2.0
     """
-    hints: Mapping[str, Any] = get_type_hints(kind)
-    return kind(**{name: _value(hint, arrays, prefix + name) for name, hint in hints.items()})
+    return kind(**{name: _value(hint, arrays, prefix + name) for name, hint in get_type_hints(kind).items()})
 
 
 def _value(hint: Any, arrays: Arrays, name: str) -> Any:

@@ -82,26 +82,15 @@ class CrowdPosterior(Posterior):
         for name, mean, sd in zip(("ability", "lean"), means.T, sds.T, strict=True):
             columns |= {f"{name}_mean": mean, f"{name}_sd": sd}
             columns |= {f"{name}_lo": mean - REACH * sd, f"{name}_hi": mean + REACH * sd}
-        for name, label in (("sensitivity", 1), ("specificity", 0)):
-            columns |= self._rate_columns(name, label)
-        columns |= {
-            "p_adversarial": self._p_adversarial(),
-            "n_votes": self.annotator_counts,
-            "agreement": self.annotator_agreement,
-        }
-        return pd.DataFrame(columns)
-
-    def _rate_columns(self, name: str, label: int) -> dict[str, FloatArray]:
-        """Return P(vote = label | z = label); an interval reaches over all plausible prevalences."""
-        rates = class_rates(self.skills, self.states, label)
-        found = [rates, *(class_rates(end, self.states, label) for end in self.doubt.ends(self.skills))]
-        low = np.min([part.low for part in found], axis=0)
-        return {name: rates.mean, f"{name}_lo": low, f"{name}_hi": np.max([part.high for part in found], axis=0)}
-
-    def _p_adversarial(self) -> FloatArray:
-        """Return P(ability < 0), over both images where the component is in doubt."""
+        ends = self.skills, *self.doubt.ends(self.skills)
+        for name, label in (("sensitivity", 1), ("specificity", 0)):  # their intervals: over all plausible prevalences
+            rates = [class_rates(skills, self.states, label) for skills in ends]
+            columns |= {name: rates[0].mean, f"{name}_lo": np.min([rate.low for rate in rates], axis=0)}
+            columns[f"{name}_hi"] = np.max([rate.high for rate in rates], axis=0)
+        # P(ability < 0), over both images where the component is in doubt.
         below = ndtr(-self.skills.mean[:, 0] / np.sqrt(self.skills.cov[:, 0]))
-        return self.certainty * below + (1 - self.certainty) * (1 - below)
+        columns["p_adversarial"] = self.certainty * below + (1 - self.certainty) * (1 - below)
+        return pd.DataFrame(columns | {"n_votes": self.annotator_counts, "agreement": self.annotator_agreement})
 
     def skills_at(self, places: NDArray[np.intp]) -> Skills:
         """Return the factors of annotators by number; -1 is a newcomer, a member of the fitted population."""
@@ -122,13 +111,11 @@ class CrowdPosterior(Posterior):
         states = self.states
         curve = response_curve(respond(self.skills, states), self.annotator_counts)
         items = summarise_items(votes, self.skills_at(known), states, curve, self.population.unit)
-        certainty, odds = np.ones(votes.n_items), np.zeros(votes.n_items)
-        by_annotator = np.where(seen, self.certainty[known], 1.0)
-        order = np.argsort(-by_annotator[votes.annotator_codes], kind="stable")  # the most doubtful is written last
-        who = votes.annotator_codes[order]
-        certainty[votes.item_codes[order]] = by_annotator[who]
-        odds[votes.item_codes[order]] = np.where(seen[who], self.mirror_odds[known[who]], 0.0)
-        mixed = items.mixed(certainty, odds)
+        certainty, odds = np.where(seen, self.certainty[known], 1.0), np.where(seen, self.mirror_odds[known], 0.0)
+        order = np.argsort(-certainty[votes.annotator_codes], kind="stable")
+        doubtful = np.empty(votes.n_items, np.intp)
+        doubtful[votes.item_codes[order]] = votes.annotator_codes[order]  # the most doubtful is written last
+        mixed = items.mixed(certainty[doubtful], odds[doubtful])
         return mixed.soft_labels(votes.item_ids, votes.item_counts, votes.item_positives, self.method)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -144,9 +131,8 @@ class CrowdPosterior(Posterior):
     ) -> CrowdPosterior:
         """Return the posterior that `to_arrays` gave; a ValueError says what does not fit together."""
         if not any(name.startswith("doubt_") for name in arrays):  # written before intervals allowed for it
-            arrays = dict(arrays) | {
-                f"doubt_{name}": part for name, part in vars(PrevalenceDoubt.none(len(annotator_ids))).items()
-            }
+            none = vars(PrevalenceDoubt.none(len(annotator_ids)))
+            arrays = {**arrays, **{f"doubt_{name}": part for name, part in none.items()}}
         sizes = {"item": len(item_ids), "doubt_reach": 2, "lattice": arrays["lattice_b"].size}
         sizes |= {"lattice_pull": arrays["lattice_pull"].size, "population": len(fields(Population))}
         columns = {"skill_mean": (2,), "skill_cov": (3,), "doubt_shift": (2,)}

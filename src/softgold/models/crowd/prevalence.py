@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Skills, VoteSums
 from softgold.models.crowd.coordinate import FIRST_SWEEPS, CoordinateState, Problem, sweep
-from softgold.models.crowd.drivers import Tables
+from softgold.models.crowd.items import Tables
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.priors import POPULATION_WEIGHT, TwoClassPrior
 from softgold.models.crowd.threads import worker_pool

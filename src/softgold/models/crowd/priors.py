@@ -2,12 +2,13 @@
 
 Both say y ~ Bernoulli(sigmoid(c_a b_i + d_a + u_i)). Inside, b is kept in the model's unit (m, or sigma_b) and the
 ability is c times that unit, so that the lattice of b does not move while hyper-parameters are learned.
+
+The engines know a prior by the attributes and methods that both have: `CrowdPrior`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -39,57 +40,8 @@ TYPICAL_SCALE, LARGEST_SCALE = 10.0, 100.0
 LARGEST_SPREAD, LARGEST_NUMBER = 1e5, 1e9
 
 
-class CrowdPrior(ABC):
-    """What the engines ask of a prior."""
-
-    guarded: bool  # whether every step of an annotator is checked against the bound
-    largest_fall: float  # of the bound, relative to it, that a jump may cost
-    prevalence: Prevalence | float | None
-    ability_mean: float = 0.0  # where it is not 0, the sign of the abilities is known
-
-    @property
-    @abstractmethod
-    def starting_ability(self) -> float:
-        """The ability that every annotator starts from."""
-
-    @abstractmethod
-    def start(self) -> Population:
-        """Return the hyper-parameters to start from."""
-
-    @abstractmethod
-    def lattice(self, item_counts: NDArray[np.int64]) -> Lattice:
-        """Return a lattice that suits items with these numbers of votes."""
-
-    @abstractmethod
-    def states(self, population: Population, lattice: Lattice) -> States:
-        """Return the states of an item with their prior."""
-
-    @abstractmethod
-    def learn(self, population: Population, skills: Skills, weight: FloatArray, totals: ItemTotals) -> Population:
-        """Return the hyper-parameters that suit annotators and items.
-
-        Args:
-            population: Hyper-parameters in force.
-            skills: Annotator factors.
-            weight: How many annotators each stands for, shape (A,).
-            totals: Sums over the items.
-        """
-
-    @abstractmethod
-    def log_density(self, population: Population) -> float:
-        """Return the log density of the hyper-parameters: their part of the bound."""
-
-    @abstractmethod
-    def vector(self, population: Population) -> FloatArray:
-        """Return what is learned as unconstrained numbers."""
-
-    @abstractmethod
-    def with_vector(self, population: Population, values: FloatArray) -> Population:
-        """Return the hyper-parameters with what `vector` gives replaced."""
-
-
 @dataclass(frozen=True)
-class TwoClassPrior(CrowdPrior):
+class TwoClassPrior:
     """z ~ Bernoulli(pi), b | z ~ N(+-m, (0.8 m)^2): the class of an item is separate from its appearance.
 
     Attributes:
@@ -98,8 +50,10 @@ class TwoClassPrior(CrowdPrior):
     """
 
     prevalence: Prevalence | float = "able"
-    guarded = False
-    largest_fall = 1e-3  # prevalence and pull are not learned by raising the bound, and may lower it
+    guarded = False  # whether every step of an annotator is checked against the bound
+    largest_fall = 1e-3  # of the bound, that a jump may cost: learning prevalence and pull may lower it
+    ability_mean = 0.0  # where it is not 0, the sign of the abilities is known
+    starting_ability = 1.5  # of every annotator: well above chance
 
     def __post_init__(self) -> None:
         if not isinstance(self.prevalence, str):
@@ -107,11 +61,6 @@ class TwoClassPrior(CrowdPrior):
         elif self.prevalence not in get_args(Prevalence):
             rules = ", ".join(get_args(Prevalence))
             raise UsageError(f"prevalence must be {rules} or a number between 0 and 1, got {self.prevalence!r}")
-
-    @property
-    def starting_ability(self) -> float:
-        """Well above chance."""
-        return 1.5
 
     def start(self) -> Population:
         """Return able annotators, leans of N(0, 1), and even odds or those that were given.
@@ -135,7 +84,14 @@ class TwoClassPrior(CrowdPrior):
         return States.of(lattice, density, expit(odds + 2 * b / RHO**2), population.pull_sd, True)
 
     def learn(self, population: Population, skills: Skills, weight: FloatArray, totals: ItemTotals) -> Population:
-        """Return the most probable populations (each as if ten annotators more stood at N(0, 1)), pull and odds."""
+        """Return the most probable populations (each as if ten annotators more stood at N(0, 1)), pull and odds.
+
+        Args:
+            population: Hyper-parameters in force.
+            skills: Annotator factors.
+            weight: How many annotators each stands for, shape (A,).
+            totals: Sums over the items.
+        """
         ability_mean, ability_sd = _population(skills, 0, weight, UNIT)
         lean_mean, lean_sd = _population(skills, 1, weight, 1.0)
         pull = population.pull_sd * math.exp(self._pull_step(population.pull_sd, totals))
@@ -160,8 +116,7 @@ class TwoClassPrior(CrowdPrior):
 
         The logit of an item's p is the logit of pi plus its evidence, so the slope of the mean is that of p (1 - p).
         """
-        shrunk = (totals.rate + 1) / (totals.items + 2)
-        target = shrunk if isinstance(self.prevalence, str) else self.prevalence
+        target = (totals.rate + 1) / (totals.items + 2) if isinstance(self.prevalence, str) else self.prevalence
         gap = target - totals.positive / totals.items
         return float(np.clip(gap / max(totals.spread / totals.items, 1e-3), -1.0, 1.0))
 
@@ -178,7 +133,7 @@ class TwoClassPrior(CrowdPrior):
         )
 
     def vector(self, population: Population) -> FloatArray:
-        """Return means, log spreads and log odds."""
+        """Return what is learned as unconstrained numbers: means, log spreads and log odds."""
         sds = np.log([population.ability_sd, population.lean_sd, population.pull_sd])
         return np.array([population.ability_mean, population.lean_mean, *sds, population.log_odds])
 
@@ -199,7 +154,7 @@ def _population(skills: Skills, place: int, weight: FloatArray, scale: float) ->
 
 
 @dataclass(frozen=True)
-class GladPrior(CrowdPrior):
+class GladPrior:
     """The published model: b ~ N(0, sigma_b^2), z = [b > 0], abilities N(0, 1), no lean and no pull.
 
     Attributes:
@@ -313,3 +268,6 @@ class GladPrior(CrowdPrior):
         if self.difficulty_scale is not None:
             return population
         return self._at(min(math.exp(float(values[0])), LARGEST_SCALE / self.ability_scale))
+
+
+CrowdPrior = TwoClassPrior | GladPrior

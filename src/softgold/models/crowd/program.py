@@ -11,12 +11,12 @@ A mini-batch of items with its plate's scale gives an unbiased bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyro
@@ -29,9 +29,11 @@ from torch.nn.functional import embedding_bag, softplus
 from softgold.models.crowd.annotators import Skills
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.states import States
-from softgold.tables.votes import VoteTable
+from softgold.tables.parts import PartVotes
 
 LOG_TWO_PI = math.log(2 * math.pi)
+
+Select = Callable[[NDArray[np.int64]], PartVotes]  # gives the votes on some items, which ascend, wherever they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,58 +57,9 @@ class ItemBatch:
     weights: Tensor | None
 
 
-@dataclass(frozen=True, eq=False)
-class SomeVotes:
-    """The votes on some items, item by item: how many each has, shape (n,), and for each vote annotator, vote, weight.
-
-    Attributes:
-        counts: Shape (n,).
-        annotators: Shape (v,).
-        votes: 0 or 1, shape (v,).
-        weights: Shape (v,), or None where all votes weigh 1.
-    """
-
-    counts: NDArray[np.int64]
-    annotators: NDArray[Any]
-    votes: NDArray[Any]
-    weights: NDArray[np.float64] | None
-
-
-class ItemVotes(Protocol):
-    """Votes from which those on some items can be taken, wherever they are."""
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        ...
-
-    @property
-    def n_votes(self) -> int:
-        """Number of votes."""
-        ...
-
-    def select(self, items: NDArray[np.int64]) -> SomeVotes:
-        """Return the votes on some items, which ascend."""
-        ...
-
-
-class TableVotes:
-    """Votes of a table in memory."""
-
-    def __init__(self, votes: VoteTable) -> None:
-        self.n_items, self.n_votes, self._votes = votes.n_items, votes.n_votes, votes.by_item()
-
-    def select(self, items: NDArray[np.int64]) -> SomeVotes:
-        """Return the votes on some items."""
-        votes, counts = self._votes, self._votes.counts[items]
-        offsets = np.cumsum(counts) - counts
-        rows = np.repeat(votes.starts[items] - offsets, counts) + np.arange(counts.sum())
-        weights = None if votes.weights is None else votes.weights[rows]
-        return SomeVotes(counts, votes.annotators[rows], votes.votes[rows], weights)
-
-
 def item_batches(
-    table: VoteTable | ItemVotes,
+    select: Select,
+    n_items: int,
     size: int | None,
     seed: int,
     *,
@@ -115,26 +68,24 @@ def item_batches(
     dtype: torch.dtype,
 ) -> Iterator[ItemBatch]:
     """Yield the whole table again and again, or random batches of `size` items, from number `first` on."""
-    votes = TableVotes(table) if isinstance(table, VoteTable) else table
 
-    def batch(items: Any) -> ItemBatch:
-        some = votes.select(items)
-        offsets = np.cumsum(some.counts) - some.counts
+    def batch(items: NDArray[np.int64]) -> ItemBatch:
+        some = select(items)
         annotators, place = np.unique(some.annotators, return_inverse=True)
         columns = place + len(annotators) * some.votes.astype(np.int64)
         weights = None if some.weights is None else torch.tensor(some.weights, dtype=dtype, device=device)
-        arrays = (items, annotators.astype(np.int64), columns, offsets)
+        arrays = (items, annotators.astype(np.int64), columns, some.starts[:-1])
         at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
-        return ItemBatch(at_hand, people, places, starting, votes.n_items, weights)
+        return ItemBatch(at_hand, people, places, starting, n_items, weights)
 
-    if size is None or size >= votes.n_items:
-        whole = batch(np.arange(votes.n_items))
+    if size is None or size >= n_items:
+        whole = batch(np.arange(n_items))
         while True:
             yield whole
 
     def random_batch(number: int) -> ItemBatch:
         rng = np.random.default_rng([seed, number])  # a run that goes on need not draw the earlier batches again
-        return batch(np.sort(rng.choice(votes.n_items, size, replace=False)))
+        return batch(np.sort(rng.choice(n_items, size, replace=False)))
 
     with ThreadPoolExecutor(1) as ahead:  # the next batch is made during a step
         waiting = ahead.submit(random_batch, first)

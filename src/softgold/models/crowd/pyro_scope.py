@@ -20,7 +20,8 @@ def pyro_scope(seed: int, n_votes: int) -> Iterator[None]:
     Fits in several threads take turns, because Pyro's handler stack is shared by all of them. Handlers that the caller
     has open do not see the fit, and gradients are computed though the caller may have switched them off.
     """
-    with _ONE_AT_A_TIME, pyro.get_param_store().scope(), torch.random.fork_rng(devices=_cuda_devices()):
+    devices = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    with _ONE_AT_A_TIME, pyro.get_param_store().scope(), torch.random.fork_rng(devices=devices):
         threads = torch.get_num_threads()
         torch.set_num_threads(min(threads, 1 + n_votes // VOTES_PER_THREAD))
         torch.manual_seed(seed % 2**64)
@@ -29,7 +30,3 @@ def pyro_scope(seed: int, n_votes: int) -> Iterator[None]:
                 yield
         finally:
             torch.set_num_threads(threads)
-
-
-def _cuda_devices() -> list[int]:
-    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from softgold.models.base import FloatArray
-from softgold.models.crowd.annotators import Response, Skills, in_blocks, respond, times
+from softgold.models.crowd.annotators import Response, Rows, Skills, in_blocks, respond, times
 from softgold.models.crowd.chunks import VoteChunk, vote_chunks
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
@@ -26,7 +25,7 @@ REACH = float(ndtri(INTERVAL[1]))  # standard deviations that an interval reache
 
 
 @dataclass(frozen=True, eq=False)
-class ItemSummary:
+class ItemSummary(Rows):
     """What is reported of I items, each array of shape (I,); b in its own units.
 
     Attributes:
@@ -62,10 +61,6 @@ class ItemSummary:
             positive=mix(self.positive, certainty, odds),
         )
 
-    def take(self, items: NDArray[np.intp]) -> ItemSummary:
-        """Return some of the items, in the order given."""
-        return ItemSummary(*(values[items] for values in vars(self).values()))
-
     def soft_labels(
         self, item_ids: pd.Index[str], n_votes: NDArray[np.int64], n_positive: FloatArray, method: str
     ) -> SoftLabels:
@@ -90,19 +85,11 @@ def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: Flo
 
     Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
     """
-    response = respond(skills, states)
-    with worker_pool() as pool:
-        return summarise_chunks(vote_chunks(votes), skills, response, states, curve, unit, pool)
+    return summarise_chunks(vote_chunks(votes), skills, respond(skills, states), states, curve, unit)
 
 
 def summarise_chunks(
-    chunks: Iterable[VoteChunk],
-    skills: Skills,
-    response: Response,
-    states: States,
-    curve: FloatArray,
-    unit: float,
-    pool: ThreadPoolExecutor,
+    chunks: Iterable[VoteChunk], skills: Skills, response: Response, states: States, curve: FloatArray, unit: float
 ) -> ItemSummary:
     """Return the summary of the items of some chunks; arguments as in `summarise_items`."""
     nodes = unit * states.b_nodes
@@ -120,7 +107,8 @@ def summarise_chunks(
         positive = np.clip(mean_of(states.positive), 0.0, 1.0)
         return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
 
-    return ItemSummary.concatenate(part for _, part in in_order(work, chunks, pool))
+    with worker_pool() as pool:
+        return ItemSummary.concatenate(part for _, part in in_order(work, chunks, pool))
 
 
 def summarise_published(

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
@@ -59,12 +59,9 @@ def in_order(
     if len(begun) == 1:
         yield begun[0], work(begun[0])
         return
-    pending: deque[tuple[Task, Future[Result]]] = deque()
-    for task in chain(begun, ahead):
-        pending.append((task, pool.submit(work, task)))
-        if len(pending) > 2 * THREADS:
-            first, future = pending.popleft()
-            yield first, future.result()
+    submitted = ((task, pool.submit(work, task)) for task in chain(begun, ahead))
+    pending = deque(islice(submitted, 2 * THREADS))
     while pending:
-        first, future = pending.popleft()
-        yield first, future.result()
+        pending.extend(islice(submitted, 1))
+        task, future = pending.popleft()
+        yield task, future.result()
