@@ -112,6 +112,18 @@ def test_any_damage_to_parquet(tmp_path: Path, data: st.DataObject) -> None:
     check(outcome(read_votes, path))
 
 
+def test_damage_to_the_footer_of_parquet_does_not_end_the_process(tmp_path: Path) -> None:
+    """Changed types of columns made Arrow's own objects for column chunks abort."""
+    path = tmp_path / "votes.parquet"
+    GOOD.to_parquet(path, index=False)
+    good = path.read_bytes()
+    start = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+    for position in range(start, start + 70):
+        for value in {0, 1, 12, 24, 36, 38, good[position] ^ 1} - {good[position]}:
+            path.write_bytes(good[:position] + bytes([value]) + good[position + 1 :])
+            check(outcome(read_votes, path))
+
+
 OBJECTS = st.one_of(
     st.none(),
     st.booleans(),

@@ -14,13 +14,14 @@ from softgold.errors import InputError, is_shortage
 from softgold.readers.base import shorten
 from softgold.readers.contents import Member
 from softgold.readers.limits import too_large
+from softgold.readers.parquet_footer import ColumnChunk, column_chunks
 
 BATCH_ROWS = 10_000
 VALUE_BYTES = 8
-# How pages of text are encoded that Arrow can read as codes.
-CODED = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+# How pages of text are encoded that Arrow can read as codes: plain, dictionary (of old), runs, packed bits, dictionary.
+CODED = frozenset({0, 2, 3, 4, 8})
 # Each value may repeat the start of the one before it: nothing says how long they all are before they are decoded.
-BY_PREFIX = "DELTA_BYTE_ARRAY"
+BY_PREFIX = 7
 PREFIX_ROWS = 1000
 
 
@@ -57,11 +58,12 @@ class ParquetSource:
     def _read(self, names: list[str]) -> pa.Table:
         """Read columns, text as codes where that can be: a text that is repeated in all rows is held once."""
         with open_parquet(self.origin) as file:
-            texts, chunks = coded_texts(file, names), list(_chunks(file, names))
-        if sum(size for size, _ in chunks) > self.most_bytes:
+            chunks = _chunks(self.origin, names)
+            texts, size = _coded(file, names, chunks), sum(_decoded_bytes(file, chunk) for chunk in chunks)
+        if size > self.most_bytes:
             raise self._too_large()
         with open_parquet(self.origin, texts) as file:
-            if any(BY_PREFIX in chunk.encodings for _, chunk in chunks):
+            if any(BY_PREFIX in chunk.encodings for chunk in chunks):
                 batches = list(self._limited(file.iter_batches(PREFIX_ROWS, columns=names)))
                 return pa.Table.from_batches(batches, batches[0].schema if batches else None)
             return file.read(columns=names)
@@ -88,10 +90,15 @@ def open_parquet(origin: Path | pa.Buffer, texts: Sequence[str] = ()) -> arrow_p
     return arrow_parquet.ParquetFile(file, read_dictionary=list(texts))
 
 
-def coded_texts(file: arrow_parquet.ParquetFile, names: Sequence[str]) -> list[str]:
+def coded_texts(origin: Path | pa.Buffer, names: Sequence[str]) -> list[str]:
     """Return those of the columns that are text and that Arrow can read as codes."""
+    with open_parquet(origin) as file:
+        return _coded(file, names, _chunks(origin, names))
+
+
+def _coded(file: arrow_parquet.ParquetFile, names: Sequence[str], chunks: Sequence[ColumnChunk]) -> list[str]:
     schema = file.schema_arrow
-    others = {chunk.path_in_schema for _, chunk in _chunks(file, names) if not CODED.issuperset(chunk.encodings)}
+    others = {chunk.path for chunk in chunks if not CODED.issuperset(chunk.encodings)}
     once = (name for name in names if name not in others and schema.names.count(name) == 1)
     return [name for name in once if _is_text(schema.field(name).type)]
 
@@ -100,16 +107,17 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
-def _chunks(file: arrow_parquet.ParquetFile, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    """Give each chunk of the columns, with the bytes that it decodes to: its texts once, and a code or number each."""
+def _chunks(origin: Path | pa.Buffer, names: Sequence[str]) -> list[ColumnChunk]:
     below = tuple(f"{name}." for name in names)
-    for group in range(file.metadata.num_row_groups):
-        columns = file.metadata.row_group(group)
-        for at in range(columns.num_columns):
-            chunk = columns.column(at)
-            if chunk.path_in_schema in names or chunk.path_in_schema.startswith(below):
-                width = max(VALUE_BYTES, file.schema.column(at).length)
-                yield chunk.total_uncompressed_size + chunk.num_values * width, chunk
+    return [chunk for chunk in column_chunks(origin) if chunk.path in names or chunk.path.startswith(below)]
+
+
+def _decoded_bytes(file: arrow_parquet.ParquetFile, chunk: ColumnChunk) -> int:
+    """Return the bytes that a chunk decodes to: its texts once, and a code or number for each value."""
+    if chunk.place >= len(file.schema):
+        raise pa.ArrowInvalid("its footer is damaged")
+    length = int(file.schema.column(chunk.place).length)
+    return chunk.n_bytes + chunk.n_values * max(VALUE_BYTES, length)
 
 
 def parquet_records(member: Member) -> Iterator[dict[str, Any]]:

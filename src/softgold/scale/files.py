@@ -189,7 +189,7 @@ class VoteFiles:
         names = [whole.columns[at] for at in positions]
         first = 0
         try:
-            texts = coded_texts(open_parquet(whole.origin), names[:2])
+            texts = coded_texts(whole.origin, names[:2])
             with open_parquet(whole.origin, texts) as file:
                 for found in file.iter_batches(batch_size=rows, columns=names):
                     source = RowsOfFile(whole.name, whole.columns, first)
