@@ -112,6 +112,18 @@ def test_any_damage_to_parquet(tmp_path: Path, data: st.DataObject) -> None:
     check(outcome(read_votes, path))
 
 
+@pytest.mark.slow
+def test_damage_to_a_page_of_parquet_is_a_sentence(tmp_path: Path) -> None:
+    """Arrow reads codes that have no text."""
+    path = tmp_path / "votes.parquet"
+    GOOD.to_parquet(path, index=False, compression=None)
+    good = path.read_bytes()
+    for position in range(4, len(good) - 8 - int.from_bytes(good[-8:-4], "little")):
+        for value in {0, 3, 12, 255, good[position] ^ 1} - {good[position]}:
+            path.write_bytes(good[:position] + bytes([value]) + good[position + 1 :])
+            check(outcome(read_votes, path))
+
+
 def test_damage_to_the_footer_of_parquet_does_not_end_the_process(tmp_path: Path) -> None:
     """Changed types of columns made Arrow's own objects for column chunks abort."""
     path = tmp_path / "votes.parquet"

@@ -66,7 +66,9 @@ class ParquetSource:
             if any(BY_PREFIX in chunk.encodings for chunk in chunks):
                 batches = list(self._limited(file.iter_batches(PREFIX_ROWS, columns=names)))
                 return pa.Table.from_batches(batches, batches[0].schema if batches else None)
-            return file.read(columns=names)
+            table = file.read(columns=names)
+        check_codes(table)
+        return table
 
     def _limited(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         left = self.most_bytes
@@ -88,6 +90,13 @@ def open_parquet(origin: Path | pa.Buffer, texts: Sequence[str] = ()) -> arrow_p
     """Open a file to read it; the columns `texts` as codes."""
     file = origin if isinstance(origin, Path) else pa.BufferReader(origin)
     return arrow_parquet.ParquetFile(file, read_dictionary=list(texts))
+
+
+def check_codes(found: pa.Table | pa.RecordBatch) -> None:
+    """Raise `pa.ArrowInvalid` if a damaged file has codes without a text: Arrow does not look when it reads."""
+    for column in found.columns:
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)
 
 
 def coded_texts(origin: Path | pa.Buffer, names: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from softgold.errors import InputError
 from softgold.readers.base import Source, display_name, shorten
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task, listed
 from softgold.readers.contents import Member, open_content
-from softgold.readers.parquet import ParquetSource, coded_texts, not_parquet, open_parquet
+from softgold.readers.parquet import ParquetSource, check_codes, coded_texts, not_parquet, open_parquet
 from softgold.readers.text import BLOCK_BYTES, BYTE_ORDER_MARK, TextSource
 
 TABLE_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".txt")
@@ -192,6 +192,7 @@ class VoteFiles:
             texts = coded_texts(whole.origin, names[:2])
             with open_parquet(whole.origin, texts) as file:
                 for found in file.iter_batches(batch_size=rows, columns=names):
+                    check_codes(found)
                     source = RowsOfFile(whole.name, whole.columns, first)
                     cells = [pa.chunked_array([found.column(name)]) for name in names]
                     yield Batch(source, positions, (cells[0], cells[1], cells[2]))

@@ -23,7 +23,7 @@ from softgold.readers.cells import MISSING_VOTE, as_index, code_ids, code_values
 from softgold.readers.columns import ANNOTATOR, ITEM, VOTE, find_column, find_task
 from softgold.readers.frames import ArrowSource, FrameSource
 from softgold.readers.longform import SHOWN_CONFLICTS, first_conflict
-from softgold.readers.parquet import not_parquet
+from softgold.readers.parquet import check_codes, not_parquet
 from softgold.readers.repeats import DuplicateRule, Repeats, find_repeats, resolve_repeats
 from softgold.readers.sources import open_source
 from softgold.tables.hashing import text_hashes
@@ -53,6 +53,7 @@ class FilePart:
             return open_source(self.path)
         try:
             table = arrow_parquet.ParquetFile(self.path).read_row_group(self.group)
+            check_codes(table)
         except (pa.ArrowException, OSError) as error:
             raise not_parquet(display_name(self.path), error) from None
         return _RowGroup(table, display_name(self.path), self.first_row)
