@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as arrow_parquet
 
 from softgold.errors import InputError, is_shortage
@@ -95,8 +96,11 @@ def open_parquet(origin: Path | pa.Buffer, texts: Sequence[str] = ()) -> arrow_p
 def check_codes(found: pa.Table | pa.RecordBatch) -> None:
     """Raise `pa.ArrowInvalid` if a damaged file has codes without a text: Arrow does not look when it reads."""
     for column in found.columns:
-        if pa.types.is_dictionary(column.type):
-            column.validate(full=True)
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+            if isinstance(chunk, pa.DictionaryArray):
+                least, most = pc.min_max(chunk.indices).as_py().values()
+                if most is not None and not 0 <= least <= most < len(chunk.dictionary):
+                    raise pa.ArrowInvalid("it has codes without a text")
 
 
 def coded_texts(origin: Path | pa.Buffer, names: Sequence[str]) -> list[str]:
