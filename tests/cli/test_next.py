@@ -52,6 +52,15 @@ def test_or_printed(cli: Callable[..., Any], run: Path) -> None:
     assert summary["table_error_after"] < summary["table_error_before"]
 
 
+def test_everybody_of_the_run_is_assigned(cli: Callable[..., Any], run: Path) -> None:
+    answer = cli("next", run, "--budget", 30, "--annotators", run / "annotators.csv")
+    assert answer.code == 0, answer.err
+    plan, votes = pd.read_csv(io.StringIO(answer.out), dtype=str), softgold.open_run(run).votes.to_frame().astype(str)
+    assert len(plan) == 30
+    assert set(plan["annotator"]) <= set(votes["annotator"])
+    assert plan.merge(votes, on=["item", "annotator"]).empty
+
+
 def test_people_are_assigned(cli: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     known = softgold.open_run(run).votes.annotator_ids[:8]
