@@ -30,7 +30,7 @@ RHO = 0.8  # spread of b within a class, in units of m
 PULL_SCALE = 0.6
 POPULATION_WEIGHT = 10.0  # annotators at N(0, 1) that the prior of the populations is worth
 PULL_WEIGHT = 120.0  # items at PULL_SCALE
-LEAST_SHARE, LARGEST_PULL_STEP = 0.01, 0.5  # observed information, and log of the pull's spread, in a sweep
+LEAST_SHARE, LARGEST_PULL_STEP = 0.003, 0.5  # observed information, and log of the pull's spread, in a sweep
 REACH = 3.6
 MANY_VOTES = 10.0  # mean votes per item above which a finer lattice pays
 
