@@ -108,7 +108,7 @@ def summarise_chunks(
         return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
 
     with worker_pool() as pool:
-        return ItemSummary.concatenate(part for _, part in in_order(work, chunks, pool))
+        return ItemSummary.concatenate(in_order(work, chunks, pool))
 
 
 def summarise_published(
