@@ -84,9 +84,8 @@ class CrowdPosterior(Posterior):
             columns |= {f"{name}_lo": mean - REACH * sd, f"{name}_hi": mean + REACH * sd}
         ends = self.skills, *self.doubt.ends(self.skills)
         for name, label in (("sensitivity", 1), ("specificity", 0)):  # their intervals: over all plausible prevalences
-            rates = [class_rates(skills, self.states, label) for skills in ends]
-            columns |= {name: rates[0].mean, f"{name}_lo": np.min([rate.low for rate in rates], axis=0)}
-            columns[f"{name}_hi"] = np.max([rate.high for rate in rates], axis=0)
+            means, lows, highs = np.stack([class_rates(skills, self.states, label) for skills in ends], axis=1)
+            columns |= {name: means[0], f"{name}_lo": lows.min(axis=0), f"{name}_hi": highs.max(axis=0)}
         # P(ability < 0), over both images where the component is in doubt.
         below = ndtr(-self.skills.mean[:, 0] / np.sqrt(self.skills.cov[:, 0]))
         columns["p_adversarial"] = self.certainty * below + (1 - self.certainty) * (1 - below)

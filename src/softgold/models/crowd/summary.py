@@ -92,7 +92,7 @@ def summarise_chunks(
     chunks: Iterable[VoteChunk], skills: Skills, response: Response, states: States, curve: FloatArray, unit: float
 ) -> ItemSummary:
     """Return the summary of the items of some chunks; arguments as in `summarise_items`."""
-    nodes = unit * states.b_nodes
+    nodes = unit * states.b[:: states.n_pulls]
 
     def work(chunk: VoteChunk) -> ItemSummary:
         mass, _ = item_masses(chunk, skills, response, states)
@@ -103,7 +103,8 @@ def summarise_chunks(
 
         mean = mean_of(unit * states.b)
         variance = (mass * (unit * states.b - mean[:, None]) ** 2).sum(axis=1)
-        low, high = quantiles(nodes, states.over_b(mass), INTERVAL)
+        over_b = mass.reshape(len(mass), -1, states.n_pulls).sum(axis=2)
+        low, high = quantiles(nodes, over_b, INTERVAL)
         positive = np.clip(mean_of(states.positive), 0.0, 1.0)
         return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
 
@@ -121,23 +122,16 @@ def summarise_published(
     return ItemSummary(b_mean, b_sd, low, high, ndtr(b_mean / b_sd), chance @ weights)
 
 
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """A rate of each annotator with its 95 % credible interval, each of shape (A,)."""
+def class_rates(skills: Skills, states: States, label: int) -> FloatArray:
+    """Return P(vote = label | z = label), mean and ends of the 95 % credible interval of each annotator, shape (3, A).
 
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def class_rates(skills: Skills, states: States, label: int) -> Rates:
-    """Return P(vote = label | z = label): sensitivity for label 1, specificity for label 0.
+    It is the sensitivity for label 1, the specificity for label 0.
 
     The rate is nearly a function of one direction in (ability, lean), that of its gradient: the ends of an interval
     are the rates at the points that lie furthest along it (first-order reliability method).
     """
     weight, sign = states.given_class(label), 2 * label - 1
-    found = Rates(*(np.empty(len(skills.mean)) for _ in range(3)))
+    found = np.empty((3, len(skills.mean)))
 
     def rate(x: FloatArray) -> FloatArray:
         return expit(sign * (x[:, :1] * states.b + x[:, 1:] * states.lean + states.u))
@@ -148,8 +142,8 @@ def class_rates(skills: Skills, states: States, label: int) -> Rates:
         g = sign * (at_mean * (1 - at_mean) * weight) @ states.features
         move = times(skills.cov[rows], g)
         move *= REACH / np.sqrt(np.maximum((move * g).sum(axis=1, keepdims=True), 1e-24))
-        found.mean[rows] = respond(skills.take(rows), states).sigmoid @ weight
-        found.low[rows], found.high[rows] = rate(mean - move) @ weight, rate(mean + move) @ weight
+        yes = respond(skills.take(rows), states).sigmoid @ weight
+        found[:, rows] = yes if label else 1 - yes, rate(mean - move) @ weight, rate(mean + move) @ weight
 
     in_blocks(work, len(skills.mean), len(states.b), None)
-    return found if label else replace(found, mean=1 - found.mean)
+    return found
