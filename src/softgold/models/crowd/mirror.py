@@ -125,9 +125,5 @@ def _log_evidence(evidence: FloatArray, log_odds: FloatArray | float) -> FloatAr
 
 def mix(positive: FloatArray, certainty: FloatArray, odds: FloatArray) -> FloatArray:
     """Return p mixed over both images, each array of shape (I,); `odds` as in `Images`."""
-    unsure = certainty < 1
-    found = positive.copy()
-    p, share = positive[unsure], certainty[unsure]
-    other = expit(odds[unsure] - logit(np.clip(p, 1e-300, 1 - 1e-16)))
-    found[unsure] = share * p + (1 - share) * other
-    return found
+    other = expit(odds - logit(np.clip(positive, 1e-300, 1 - 1e-16)))
+    return np.where(certainty < 1, certainty * positive + (1 - certainty) * other, positive)

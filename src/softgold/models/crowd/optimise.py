@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyro
 import torch
-from pyro import poutine
 from pyro.infer import Trace_ELBO
 
 from softgold.errors import UsageError
@@ -53,11 +52,10 @@ class Optimiser:
 
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""
-        with poutine.trace(param_only=True) as seen:
-            loss = self._elbo.loss_and_grads(self.model, self.guide, *arguments)
+        loss = self._elbo.loss_and_grads(self.model, self.guide, *arguments)
         self.trace.append(-float(loss))
-        for name, site in seen.trace.nodes.items():
-            self._move(name, cast(Any, site["value"]).unconstrained())
+        for name, value in pyro.get_param_store().named_parameters():
+            self._move(name, value)
         if len(self.trace) == self.burn_in + 1:
             self._sums = {}
         for name, value in self.parameters().items():
