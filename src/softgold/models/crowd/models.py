@@ -16,7 +16,7 @@ from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray,
 from softgold.models.crowd import coordinate, newton
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
-from softgold.models.crowd.chunks import vote_chunks
+from softgold.models.crowd.chunks import part_chunks, vote_chunks
 from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.drivers import ChunkDriver
@@ -103,8 +103,8 @@ class _CrowdFit:
     def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills, PrevalenceDoubt]:
         """Sweep to the end, turning components that come out the wrong way round; return all annotators' factors."""
         kinds = vote_classes(self.engine_votes, colours=self.colours)
-        weights = kinds.item_weight, kinds.annotator_weight
-        driver = ChunkDriver(vote_chunks(kinds.votes, *weights), kinds.votes.n_items, kinds.annotator_weight)
+        chunks = tuple(part_chunks(kinds.votes.by_item(), kinds.annotator_weight, kinds.item_weight))
+        driver = ChunkDriver(chunks, kinds.votes.n_items, kinds.annotator_weight)
         problem = Problem(driver, self.prior, self.lattice)
 
         def weigh(state: CoordinateState) -> Images:
