@@ -54,5 +54,4 @@ class History:
         gram = steps @ steps.T
         gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) + 1e-300
         shares = np.linalg.solve(gram, steps @ (self.moves[-1] * weight))
-        target: FloatArray = self.last_target - shares @ (np.diff(self.points, axis=0) + changes)
-        return target
+        return self.last_target - shares @ (np.diff(self.points, axis=0) + changes)

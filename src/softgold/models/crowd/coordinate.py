@@ -15,7 +15,7 @@ import numpy as np
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
-from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
+from softgold.models.crowd.annotators import Skills, annotator_bound, guarded_step, in_blocks, newton_step, respond
 from softgold.models.crowd.drivers import Driver, Swept
 from softgold.models.crowd.items import Tables
 from softgold.models.crowd.packing import Packed
@@ -142,6 +142,22 @@ def bound_of(problem: Problem, skills: Skills, population: Population, swept: Sw
     return swept.totals.bound + divergence + problem.prior.log_density(population)
 
 
+def update_skills(
+    tables: Tables, swept: Swept, population: Population, pool: ThreadPoolExecutor, *, guarded: bool
+) -> Skills:
+    """Return every annotator after a Newton step from where a sweep began, checked against the bound or not."""
+    skills, response = tables.skills, tables.response
+    found = Skills(np.empty_like(skills.mean), np.empty_like(skills.cov))
+    step = guarded_step if guarded else newton_step
+
+    def work(rows: slice) -> None:
+        some = step(skills.take(rows), response.take(rows), swept.sums.take(rows), tables.states, population)
+        found.mean[rows], found.cov[rows] = some.mean, some.cov
+
+    in_blocks(work, len(skills.mean), len(tables.states.b), pool)
+    return found
+
+
 def sweep(
     state: CoordinateState,
     problem: Problem,
@@ -159,7 +175,7 @@ def sweep(
     tables = problem.tables(skills, population, pool)
     swept = problem.driver.sweep(tables, pool, number=number, since=since)
     guarded = not accelerate or prior.guarded or len(state.history) == 0
-    found = update_skills(skills, tables.response, swept.sums, tables.states, population, pool, guarded=guarded)
+    found = update_skills(tables, swept, population, pool, guarded=guarded)
     bound = bound_of(problem, skills, population, swept)
     after = replace(
         state,
