@@ -140,15 +140,12 @@ class CrowdPosterior(Posterior):
             known = (size for prefix, size in reversed(sizes.items()) if name.startswith(prefix))
             return _checked(arrays, name, (next(known, len(annotator_ids)), *columns.get(name, ())))
 
-        parts = {
-            prefix: kind(*(checked(f"{prefix}_{field.name}") for field in fields(kind)))
-            for prefix, kind in PARTS.items()
-        }
-        skills = parts["skill"]
+        items, skills, doubt, lattice = (
+            kind(*(checked(f"{prefix}_{field.name}") for field in fields(kind))) for prefix, kind in PARTS.items()
+        )
         if (skills.variance < 0).any() or (skills.cov[:, 0] == 0).any():
             raise ValueError("skill_cov has a variance that is not positive")
-        population = Population(*checked("population").tolist())
-        fitted = (population, parts["lattice"], skills, parts["doubt"], parts["item"])
+        fitted = (Population(*checked("population").tolist()), lattice, skills, doubt, items)
         return cls(item_ids, annotator_ids, method, prior, *fitted, *(checked(name) for name in ROWS))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -79,9 +79,7 @@ def item_batches(
         return ItemBatch(at_hand, people, places, starting, n_items, weights)
 
     if size is None or size >= n_items:
-        whole = batch(np.arange(n_items))
-        while True:
-            yield whole
+        yield from repeat(batch(np.arange(n_items)))
 
     def random_batch(number: int) -> ItemBatch:
         rng = np.random.default_rng([seed, number])  # a run that goes on need not draw the earlier batches again
