@@ -58,14 +58,7 @@ class ItemBatch:
 
 
 def item_batches(
-    select: Select,
-    n_items: int,
-    size: int | None,
-    seed: int,
-    *,
-    first: int = 0,
-    device: str = "cpu",
-    dtype: torch.dtype,
+    select: Select, n_items: int, size: int, seed: int, *, first: int = 0, device: str = "cpu", dtype: torch.dtype
 ) -> Iterator[ItemBatch]:
     """Yield the whole table again and again, or random batches of `size` items, from number `first` on."""
 
@@ -78,7 +71,7 @@ def item_batches(
         at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
         return ItemBatch(at_hand, people, places, starting, n_items, weights)
 
-    if size is None or size >= n_items:
+    if size >= n_items:
         yield from repeat(batch(np.arange(n_items)))
 
     def random_batch(number: int) -> ItemBatch:
