@@ -211,32 +211,27 @@ def jumped(
 
 def _vector(state: CoordinateState, prior: CrowdPrior) -> FloatArray:
     """Return annotator factors and hyper-parameters as unconstrained numbers, shape (5 A + h,)."""
-    cov = state.skills.cov
-    variance = np.maximum(cov[:, [0, 2]], 1e-12)
-    correlation = np.clip(cov[:, 1] / np.sqrt(variance.prod(axis=1)), -1 + 1e-9, 1 - 1e-9)
+    variance = np.maximum(state.skills.variance, 1e-12)
+    correlation = np.clip(state.skills.cov[:, 1] / np.sqrt(variance.prod(axis=1)), -1 + 1e-9, 1 - 1e-9)
     parts = (state.skills.mean.ravel(), np.log(variance).ravel(), np.arctanh(correlation))
     return np.concatenate([*parts, prior.vector(state.population)])
 
 
 def _at_vector(state: CoordinateState, values: FloatArray, prior: CrowdPrior) -> CoordinateState:
     """Return the state with what `_vector` gives replaced."""
-    count = len(state.skills.mean)
-    population = prior.with_vector(state.population, values[5 * count :])
-    variance = np.exp(values[2 * count : 4 * count].reshape(-1, 2))
-    covariance = np.tanh(values[4 * count : 5 * count]) * np.sqrt(variance.prod(axis=1))
-    cov = np.column_stack([variance[:, 0], covariance, variance[:, 1]])
-    mean = values[: 2 * count].reshape(-1, 2)
-    return replace(state, skills=Skills(mean, cov), population=population)
+    mean, log_variance, angle, hyper = np.split(values, len(state.skills.mean) * np.array([2, 4, 5]))
+    variance = np.exp(log_variance.reshape(-1, 2))
+    cov = np.insert(variance, 1, np.tanh(angle) * np.sqrt(variance.prod(axis=1)), axis=1)
+    skills = Skills(mean.reshape(-1, 2), cov)
+    return replace(state, skills=skills, population=prior.with_vector(state.population, hyper))
 
 
 def _weight(state: CoordinateState, annotators: FloatArray, size: int) -> FloatArray:
     """Return what a move counts: in standard deviations, a hyper-parameter as much as all annotators together."""
-    count, number = len(annotators), np.sqrt(annotators)
-    weight = np.full(size, math.sqrt(annotators.sum()))
-    weight[: 2 * count] = (number[:, None] / np.sqrt(np.maximum(state.skills.variance, 1e-12))).ravel()
-    weight[2 * count : 4 * count] = math.sqrt(0.5) * np.repeat(number, 2)
-    weight[4 * count : 5 * count] = math.sqrt(0.5) * number
-    return weight
+    number = np.sqrt(annotators)
+    means = number[:, None] / np.sqrt(np.maximum(state.skills.variance, 1e-12))
+    parts = (means.ravel(), math.sqrt(0.5) * np.repeat(number, 2), math.sqrt(0.5) * number)
+    return np.concatenate([*parts, np.full(size - 5 * len(number), math.sqrt(annotators.sum()))])
 
 
 def run(
