@@ -159,12 +159,7 @@ def update_skills(
 
 
 def sweep(
-    state: CoordinateState,
-    problem: Problem,
-    pool: ThreadPoolExecutor,
-    *,
-    accelerate: bool = True,
-    learn: bool = True,
+    state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor, *, accelerate: bool = True, learn: bool = True
 ) -> CoordinateState:
     """Update every item, then every annotator, then the hyper-parameters.
 
