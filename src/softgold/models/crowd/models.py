@@ -26,7 +26,7 @@ from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
-from softgold.models.crowd.summary import response_curve, summarise_items, summarise_published
+from softgold.models.crowd.summary import response_curve, summarise_chunks, summarise_published
 from softgold.models.crowd.svi_state import SviState
 from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
@@ -162,9 +162,10 @@ class _CrowdFit:
         Items take their exact step unless the published recipe gave mean and spread of b.
         """
         votes, parts, states = self.votes, self.votes.components, self.prior.states(population, self.lattice)
-        curve = response_curve(respond(skills, states), votes.annotator_counts)
+        response = respond(skills, states)
+        curve = response_curve(response, votes.annotator_counts)
         if difficulty is None:
-            items = summarise_items(votes, skills, states, curve, population.unit)
+            items = summarise_chunks(vote_chunks(votes), skills, response, states, curve, population.unit)
         else:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)

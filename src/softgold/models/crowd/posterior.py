@@ -13,11 +13,12 @@ from scipy.special import ndtr
 from softgold.errors import InputError
 from softgold.models.base import Arrays, FloatArray, Posterior
 from softgold.models.crowd.annotators import Skills, respond
+from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.prevalence import PrevalenceDoubt
 from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
-from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_items
+from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_chunks
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
@@ -109,7 +110,8 @@ class CrowdPosterior(Posterior):
         seen = known >= 0
         states = self.states
         curve = response_curve(respond(self.skills, states), self.annotator_counts)
-        items = summarise_items(votes, self.skills_at(known), states, curve, self.population.unit)
+        skills, chunks = self.skills_at(known), vote_chunks(votes)
+        items = summarise_chunks(chunks, skills, respond(skills, states), states, curve, self.population.unit)
         certainty, odds = np.where(seen, self.certainty[known], 1.0), np.where(seen, self.mirror_odds[known], 0.0)
         order = np.argsort(-certainty[votes.annotator_codes], kind="stable")
         doubtful = np.empty(votes.n_items, np.intp)

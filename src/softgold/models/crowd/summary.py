@@ -12,13 +12,12 @@ from scipy.special import expit, ndtr, ndtri
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Rows, Skills, in_blocks, respond, times
-from softgold.models.crowd.chunks import VoteChunk, vote_chunks
+from softgold.models.crowd.chunks import VoteChunk
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
 from softgold.models.crowd.states import States, normal_nodes, quantiles
 from softgold.models.crowd.threads import in_order, worker_pool
 from softgold.tables.soft_labels import DifficultySummary, SoftLabels
-from softgold.tables.votes import VoteTable
 
 INTERVAL = (0.025, 0.975)
 REACH = float(ndtri(INTERVAL[1]))  # standard deviations that an interval reaches to either side
@@ -80,33 +79,23 @@ def response_curve(response: Response, counts: NDArray[np.int64]) -> FloatArray:
     return curve
 
 
-def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: FloatArray, unit: float) -> ItemSummary:
-    """Return the summary of all items, exactly, given the annotators and the `response_curve` of the fit.
-
-    Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
-    """
-    return summarise_chunks(vote_chunks(votes), skills, respond(skills, states), states, curve, unit)
-
-
 def summarise_chunks(
     chunks: Iterable[VoteChunk], skills: Skills, response: Response, states: States, curve: FloatArray, unit: float
 ) -> ItemSummary:
-    """Return the summary of the items of some chunks; arguments as in `summarise_items`."""
-    nodes = unit * states.b[:: states.n_pulls]
+    """Return the exact summary of the items of some chunks, given the annotators and the `response_curve` of the fit.
+
+    Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
+    """
+    b = unit * states.b
 
     def work(chunk: VoteChunk) -> ItemSummary:
         mass, _ = item_masses(chunk, skills, response, states)
-
-        def mean_of(values: FloatArray) -> FloatArray:
-            found: FloatArray = (mass * values).sum(axis=1)
-            return found
-
-        mean = mean_of(unit * states.b)
-        variance = (mass * (unit * states.b - mean[:, None]) ** 2).sum(axis=1)
+        mean = (mass * b).sum(axis=1)
+        variance = (mass * (b - mean[:, None]) ** 2).sum(axis=1)
         over_b = mass.reshape(len(mass), -1, states.n_pulls).sum(axis=2)
-        low, high = quantiles(nodes, over_b, INTERVAL)
-        positive = np.clip(mean_of(states.positive), 0.0, 1.0)
-        return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
+        low, high = quantiles(b[:: states.n_pulls], over_b, INTERVAL)
+        positive = np.clip((mass * states.positive).sum(axis=1), 0.0, 1.0)
+        return ItemSummary(mean, np.sqrt(variance), low, high, positive, (mass * curve).sum(axis=1))
 
     with worker_pool() as pool:
         return ItemSummary.concatenate(in_order(work, chunks, pool))
