@@ -47,7 +47,11 @@ class Optimiser:
     _sums: dict[str, torch.Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        _check_device(self.device)
+        kind = self.device.partition(":")[0]
+        if kind not in {"cpu", "cuda"}:
+            raise UsageError(f"device must be cpu or cuda, got {self.device!r}")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise UsageError(f"device {self.device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
         self._elbo = Trace_ELBO(max_plate_nesting=1)
 
     def step(self, *arguments: Any) -> None:
@@ -128,12 +132,3 @@ def _generator(device: str) -> torch.Generator:
         return torch.default_generator
     index = torch.device(device).index
     return torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
-
-
-def _check_device(device: str) -> None:
-    """Raise unless the device is there."""
-    kind = device.partition(":")[0]
-    if kind not in {"cpu", "cuda"}:
-        raise UsageError(f"device must be cpu or cuda, got {device!r}")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device {device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
