@@ -169,7 +169,7 @@ def sweep(
     number, since = state.sweep + 1, recall(state, problem, pool)
     tables = problem.tables(skills, population, pool)
     swept = problem.driver.sweep(tables, pool, number=number, since=since)
-    guarded = not accelerate or prior.guarded or len(state.history) == 0
+    guarded = not accelerate or prior.guarded or len(state.history.points) == 0
     found = update_skills(tables, swept, population, pool, guarded=guarded)
     bound = bound_of(problem, skills, population, swept)
     after = replace(
@@ -195,7 +195,7 @@ def jumped(
     prior = problem.prior
     history = before.history.then(_vector(before, prior), _vector(after, prior))
     weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
-    if checked and len(before.history):
+    if checked and len(before.history.points):
         fell = after.elbo[-1] < before.elbo[-1] - prior.largest_fall * abs(before.elbo[-1])
         if fell or history.has_worsened(weight):
             plain = _at_vector(before, before.history.last_target, prior)
