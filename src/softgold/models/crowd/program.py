@@ -41,20 +41,20 @@ class ItemBatch:
     """The votes on some items.
 
     Attributes:
+        n_items: Number of items I in the whole table.
+        weights: Weight of each vote, shape (v,), or None.
         items: Numbers of the items at hand, shape (n,).
         annotators: The annotators who voted on them, shape (a,).
         columns: Place of each vote among `annotators`, plus a where it is a yes vote, sorted by item, shape (v,).
         offsets: Where the votes of each item start, shape (n,).
-        n_items: Number of items I in the whole table.
-        weights: Weight of each vote, shape (v,), or None.
     """
 
+    n_items: int
+    weights: Tensor | None
     items: Tensor
     annotators: Tensor
     columns: Tensor
     offsets: Tensor
-    n_items: int
-    weights: Tensor | None
 
 
 def item_batches(
@@ -68,8 +68,7 @@ def item_batches(
         columns = place + len(annotators) * some.votes.astype(np.int64)
         weights = None if some.weights is None else torch.tensor(some.weights, dtype=dtype, device=device)
         arrays = (items, annotators.astype(np.int64), columns, some.starts[:-1])
-        at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
-        return ItemBatch(at_hand, people, places, starting, n_items, weights)
+        return ItemBatch(n_items, weights, *(torch.as_tensor(array, device=device) for array in arrays))
 
     if size >= n_items:
         yield from repeat(batch(np.arange(n_items)))
