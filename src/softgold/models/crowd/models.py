@@ -119,8 +119,7 @@ class _CrowdFit:
         return state, state.skills.take(kinds.annotator), doubt.take(kinds.annotator)
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
-        items = self.votes.components.items
-        return weigh_images(self.graph, skills, lambda: [(items, positive)], population, self.prior)
+        return weigh_images(self.graph, skills, [(self.votes.components.items, positive)], population, self.prior)
 
     def _svi(self, state: SviState) -> Fit:
         """Optimise in Pyro, on votes in canonical order, so that random numbers fall on the same annotators and items.
