@@ -21,7 +21,7 @@ from softgold.models.base import fit
 from softgold.models.crowd import coordinate
 from softgold.models.crowd import sums as sums_module
 from softgold.models.crowd.annotators import Skills, annotator_bound, respond
-from softgold.models.crowd.chunks import vote_chunks
+from softgold.models.crowd.chunks import part_chunks, vote_chunks
 from softgold.models.crowd.classes import VoteClasses, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem, start_state, sweep
 from softgold.models.crowd.drivers import ChunkDriver
@@ -57,7 +57,7 @@ def problem_of(votes: VoteTable, prior: CrowdPrior, size: int | None = None) -> 
 
 def together_of(kinds: VoteClasses, votes: VoteTable, prior: CrowdPrior) -> Problem:
     """The votes with those that are alike taken together."""
-    chunks = vote_chunks(kinds.votes, kinds.item_weight, kinds.annotator_weight)
+    chunks = tuple(part_chunks(kinds.votes.by_item(), kinds.annotator_weight, kinds.item_weight))
     driver = ChunkDriver(chunks, kinds.votes.n_items, kinds.annotator_weight)
     return Problem(driver, prior, prior.lattice(votes.item_counts))
 

@@ -234,7 +234,7 @@ def two_parts() -> VoteTable:
 def weighed(votes: VoteTable, skills: Skills) -> Images:
     """Weigh the images where every p is even, and so is the prevalence."""
     blocks = [(votes.components.items, np.full(votes.n_items, 0.5))]
-    return weigh_images(VoteGraph.of(votes), skills, lambda: blocks, Population(1.0, 0.0, 1.0), TwoClassPrior())
+    return weigh_images(VoteGraph.of(votes), skills, blocks, Population(1.0, 0.0, 1.0), TwoClassPrior())
 
 
 def test_images_weigh_as_the_abilities_under_the_annotators_own_population() -> None:

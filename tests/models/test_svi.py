@@ -82,7 +82,7 @@ def log_joint(votes: VoteTable, skill: FloatArray, states: States, population: P
 
 
 def traced(votes: VoteTable, task: Model, skill: FloatArray) -> float:
-    batch = next(item_batches(votes.by_item().select, votes.n_items, None, 0, dtype=torch.float64))
+    batch = next(item_batches(votes.by_item().select, votes.n_items, votes.n_items, 0, dtype=torch.float64))
     fixed = poutine.condition(model, {"skill": torch.tensor(skill)})
     return float(poutine.trace(fixed).get_trace(batch, task, some_skills(votes)).log_prob_sum())
 
@@ -105,17 +105,19 @@ def test_weights_multiply_the_log_likelihood(crowd: Any) -> None:
 
 
 def test_the_plates_are_named_after_the_domain(crowd: Any) -> None:
-    _, task, _ = setting("two-class", crowd.votes)
-    batch = next(item_batches(crowd.votes.by_item().select, crowd.votes.n_items, None, 0, dtype=torch.float64))
-    trace = poutine.trace(model).get_trace(batch, task, some_skills(crowd.votes))
+    votes = crowd.votes
+    _, task, _ = setting("two-class", votes)
+    batch = next(item_batches(votes.by_item().select, votes.n_items, votes.n_items, 0, dtype=torch.float64))
+    trace = poutine.trace(model).get_trace(batch, task, some_skills(votes))
     plates = {site: [frame.name for frame in trace.nodes[site]["cond_indep_stack"]] for site in ("skill", "votes")}
     assert plates == {"skill": ["annotator"], "votes": ["item"]}
 
 
 def test_the_guide_starts_where_it_is_told(name: str, crowd: Any) -> None:
-    _, task, _ = setting(name, crowd.votes)
-    start = some_skills(crowd.votes)
-    batch = next(item_batches(crowd.votes.by_item().select, crowd.votes.n_items, None, 0, dtype=torch.float64))
+    votes = crowd.votes
+    _, task, _ = setting(name, votes)
+    start = some_skills(votes)
+    batch = next(item_batches(votes.by_item().select, votes.n_items, votes.n_items, 0, dtype=torch.float64))
     with pyro.get_param_store().scope():
         trace = poutine.trace(guide).get_trace(batch, task, start)
         begun = skills_of(start, Optimiser.parameters())

@@ -14,7 +14,7 @@ from fixtures.parts import PART_VOTES, TABLES, with_repeats
 from softgold.errors import UsageError
 from softgold.models.base import Fit, find_model, fit
 from softgold.models.crowd import models
-from softgold.models.crowd.chunks import vote_chunks
+from softgold.models.crowd.chunks import part_chunks, vote_chunks
 from softgold.models.crowd.sums import GROUP_CHUNKS
 from softgold.readers import read_votes
 from softgold.scale.fitting import StreamedFit, fit_store
@@ -30,7 +30,8 @@ FAST = ("three readers", "abstentions")
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a few votes in memory too, so that there are several groups of them."""
-    monkeypatch.setattr(models, "vote_chunks", partial(vote_chunks, size=CHUNK))
+    for chunks in (vote_chunks, part_chunks):
+        monkeypatch.setattr(models, chunks.__name__, partial(chunks, size=CHUNK))
 
 
 def on_disk(store: VoteStore, model: str = "two-class", **options: Any) -> StreamedFit:

@@ -14,7 +14,7 @@ import pytest
 
 from fixtures.parts import PART_VOTES, TABLES, with_repeats, write_parts
 from softgold.errors import InputError
-from softgold.models.crowd.chunks import vote_chunks
+from softgold.models.crowd.chunks import part_chunks
 from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.mirror import VoteGraph
 from softgold.readers import read_votes
@@ -195,7 +195,8 @@ def test_chunks_on_disk_are_those_of_memory(
     assert kinds.item.tolist() == expected.item.tolist()
     assert kinds.annotator.tolist() == expected.annotator.tolist()
     file = write_chunks(store, kinds, "chunks", part_votes=PART_VOTES, size=40)
-    chunks = vote_chunks(expected.votes, expected.item_weight, expected.annotator_weight, size=40)
+    whole = expected.votes.by_item()
+    chunks = tuple(part_chunks(whole, expected.annotator_weight, expected.item_weight, size=40))
     assert len(file.cuts) - 1 == len(chunks)
     for number, chunk in enumerate(chunks):
         found = file.load(number)

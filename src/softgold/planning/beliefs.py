@@ -130,8 +130,7 @@ class Beliefs:
             for chunk in part_chunks(some, one_each, first_item=part.first_item)
         )
         with worker_pool() as pool:
-            for _, found in in_order(on_chunk, chunks, pool):
-                yield found
+            yield from in_order(on_chunk, chunks, pool)
 
 
 def _item_certainty(posterior: CrowdPosterior, votes: VotesInParts) -> FloatArray:

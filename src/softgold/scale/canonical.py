@@ -39,7 +39,7 @@ def refine_store(store: VoteStore, *, opposite: Orientation = False) -> tuple[Co
             np.add.at(found, votes.annotators, mixed(_signs(votes, opposite)))
             return found
 
-        for _, found in in_order(start, store.parts, pool):
+        for found in in_order(start, store.parts, pool):
             sums += found
         for _ in range(MOST_ROUNDS):
             people = mixed(people + mixed(sums))
@@ -54,7 +54,7 @@ def refine_store(store: VoteStore, *, opposite: Orientation = False) -> tuple[Co
                 return found
 
             sums = np.zeros(store.n_annotators, np.uint64)
-            for _, found in in_order(colour, store.parts, pool):
+            for found in in_order(colour, store.parts, pool):
                 sums += found
             now = _distinct(items), _distinct(people)
             if now in {count, (store.n_items, store.n_annotators)}:

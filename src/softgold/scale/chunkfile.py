@@ -104,7 +104,7 @@ def _write_columns(path: Path, pairs: Path, bounds: NDArray[np.int64]) -> NDArra
 
     sizes = [0]
     with path.open("wb") as file, worker_pool() as pool:
-        for _, data in in_order(coded, pairwise(bounds.tolist()), pool):
+        for data in in_order(coded, pairwise(bounds.tolist()), pool):
             file.write(data.data)
             sizes.append(len(data))
     return np.cumsum(sizes)

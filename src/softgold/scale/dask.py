@@ -303,8 +303,7 @@ class _ClusterFit:
         return ascent.run(coordinate.start_state(len(layout.annotator_weight), self.prior))
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
-        parts = self.study.item_parts
-        return weigh_images(self.study.graph, skills, lambda: [(parts, positive)], population, self.prior)
+        return weigh_images(self.study.graph, skills, [(self.study.item_parts, positive)], population, self.prior)
 
     def _finish(self, state: CoordinateState, skills: Skills, doubt: PrevalenceDoubt) -> DaskFit:
         study, cluster, population = self.study, self.cluster, state.population

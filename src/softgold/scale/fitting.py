@@ -210,19 +210,14 @@ class _StoreFit:
     ) -> CoordinateState:
         def weigh(state: CoordinateState) -> Images:
             positive = problem.positive(state)
-
-            def blocks() -> ItemBlocks:
-                for part in self.store.parts:
-                    here = slice(part.first_item, part.first_item + part.n_items)
-                    yield graph.of(part), positive[kinds.item[here]]
-
+            blocks = ((graph.of(part), positive[kinds.item[part.rows]]) for part in self.store.parts)
             skills = state.skills.take(kinds.annotator)
             return self._images(graph, skills, blocks, state.population)
 
         ascent = Ascent(problem, sweep_cap(self.settings), self.report, weigh, kinds.annotator, graph.graph)
         return ascent.run(begin or coordinate.start_state(len(kinds.annotator_weight), problem.prior))
 
-    def _images(self, graph: StoreGraph, skills: Skills, blocks: Any, population: Population) -> Images:
+    def _images(self, graph: StoreGraph, skills: Skills, blocks: ItemBlocks, population: Population) -> Images:
         return weigh_images(graph.graph, skills, blocks, population, self.settings.crowd_prior)
 
     def _finish(
@@ -237,11 +232,7 @@ class _StoreFit:
         store, states = self.store, problem.prior.states(population, problem.lattice)
         response = respond(skills, states)
         agreement = self._summarise(skills, response, states, population)
-
-        def blocks() -> ItemBlocks:
-            for part in store.parts:
-                yield graph.of(part), _read_summary(store, part).positive
-
+        blocks = ((graph.of(part), _read_summary(store, part).positive) for part in store.parts)
         images = self._images(graph, skills, blocks, population)
         components = images.reports(graph.graph)
         positives = store.n_positive, store.n_votes

@@ -23,9 +23,6 @@ class History:
     points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     moves: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
-    def __len__(self) -> int:
-        return len(self.points)
-
     def then(self, point: FloatArray, target: FloatArray) -> History:
         """Return the history with one more step from `point` to `target`, the oldest one dropped."""
         points, moves = np.vstack([*self.points, point]), np.vstack([*self.moves, target - point])
@@ -38,9 +35,7 @@ class History:
         return target
 
     def has_worsened(self, weight: FloatArray) -> bool:
-        """Whether the last move is much longer than the one before: the jump between them was wrong."""
-        if len(self) < 2:
-            return False
+        """Whether the last move is much longer than the one before, which there must be: the jump between was wrong."""
         before, last = np.linalg.norm(self.moves[-2:] * weight, axis=1)
         return not last <= LARGEST_GROWTH * before
 
@@ -54,5 +49,4 @@ class History:
         gram = steps @ steps.T
         gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) + 1e-300
         shares = np.linalg.solve(gram, steps @ (self.moves[-1] * weight))
-        target: FloatArray = self.last_target - shares @ (np.diff(self.points, axis=0) + changes)
-        return target
+        return self.last_target - shares @ (np.diff(self.points, axis=0) + changes)

@@ -200,33 +200,11 @@ def newton_step(
     return Skills(skills.mean + moves, cov)
 
 
-def update_skills(
-    skills: Skills,
-    response: Response,
-    sums: VoteSums,
-    states: States,
-    population: Population,
-    pool: ThreadPoolExecutor | None = None,
-    *,
-    guarded: bool = True,
-) -> Skills:
-    """Return the factors after a Newton step.
+def guarded_step(skills: Skills, response: Response, sums: VoteSums, states: States, population: Population) -> Skills:
+    """Return the factors after a Newton step that lowers no annotator's part of the bound.
 
-    A guarded step lowers no annotator's part of the bound: where a whole step does, it is halved; where six halvings
-    do not help, the factor stays.
+    Where a whole step does, it is halved; where six halvings do not help, the factor stays.
     """
-    found = Skills(np.empty_like(skills.mean), np.empty_like(skills.cov))
-    step = _guarded_step if guarded else newton_step
-
-    def work(rows: slice) -> None:
-        some = step(skills.take(rows), response.take(rows), sums.take(rows), states, population)
-        found.mean[rows], found.cov[rows] = some.mean, some.cov
-
-    in_blocks(work, len(skills.mean), len(states.b), pool)
-    return found
-
-
-def _guarded_step(skills: Skills, response: Response, sums: VoteSums, states: States, population: Population) -> Skills:
     before = _value(skills, response, sums, population)
     least = before - 1e-12 * (1 + np.abs(before))
     found = Skills(skills.mean.copy(), skills.cov.copy())

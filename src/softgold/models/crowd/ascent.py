@@ -48,7 +48,6 @@ class Ascent:
 
     def run(self, state: CoordinateState) -> CoordinateState:
         """Sweep to the end, turning components that come out the wrong way round."""
-        prior = self.problem.prior
         for turn in range(1, MOST_TURNS + 1):
             state = coordinate.run(state, self.problem, max_sweeps=self.cap, on_sweep=self.on_sweep)
             images = self.weigh(state)
@@ -56,7 +55,7 @@ class Ascent:
                 break
             turned = np.zeros(len(state.skills.mean), dtype=bool)
             turned[self.kinds[~images.upright[self.graph.annotators]]] = True
-            population = replace(state.population, log_odds=prior.start().log_odds)
+            population = replace(state.population, log_odds=self.problem.prior.start().log_odds)
             skills = state.skills.reversed(turned)
             # What turns back every time has settled all the same, and stays the likelier way round.
             change, ended = (np.inf, 0) if turn < MOST_TURNS else (state.change, state.ended)

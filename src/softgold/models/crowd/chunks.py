@@ -56,22 +56,9 @@ class VoteChunk:
         return slice(self.first_item, self.first_item + self.by_item.shape[0])
 
 
-def vote_chunks(
-    votes: VoteTable,
-    item_weight: FloatArray | None = None,
-    annotator_weight: FloatArray | None = None,
-    size: int = CHUNK_VOTES,
-) -> tuple[VoteChunk, ...]:
-    """Return the votes in chunks of whole items with about `size` votes each, in the order of the items.
-
-    Args:
-        votes: The votes.
-        item_weight: How many items each item stands for, shape (I,); see `classes`.
-        annotator_weight: How many annotators each annotator stands for, shape (A,).
-        size: Votes per chunk.
-    """
-    annotators = np.ones(votes.n_annotators) if annotator_weight is None else annotator_weight
-    return tuple(part_chunks(votes.by_item(), annotators, item_weight, size=size))
+def vote_chunks(votes: VoteTable, size: int = CHUNK_VOTES) -> tuple[VoteChunk, ...]:
+    """Return the votes in chunks of whole items with about `size` votes each, in the order of the items."""
+    return tuple(part_chunks(votes.by_item(), np.ones(votes.n_annotators), size=size))
 
 
 def part_chunks(
@@ -82,7 +69,15 @@ def part_chunks(
     first_item: int = 0,
     size: int = CHUNK_VOTES,
 ) -> Iterator[VoteChunk]:
-    """Give the votes of a part in chunks, its first item being number `first_item`; see `vote_chunks`."""
+    """Give the votes of a part in chunks of whole items, in the order of the items.
+
+    Args:
+        votes: The votes.
+        annotator_weight: How many annotators each annotator stands for, shape (A,); see `classes`.
+        item_weight: How many items each item stands for, shape (n,); None where each stands for itself.
+        first_item: Number of the first item.
+        size: About how many votes a chunk has.
+    """
     count = np.int64(len(annotator_weight))
     for first, last in pairwise(chunk_cuts(votes.starts, size).tolist()):
         some = votes.take(first, last)

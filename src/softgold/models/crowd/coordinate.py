@@ -15,7 +15,7 @@ import numpy as np
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.acceleration import History
-from softgold.models.crowd.annotators import Skills, annotator_bound, respond, update_skills
+from softgold.models.crowd.annotators import Skills, annotator_bound, guarded_step, in_blocks, newton_step, respond
 from softgold.models.crowd.drivers import Driver, Swept
 from softgold.models.crowd.items import Tables
 from softgold.models.crowd.packing import Packed
@@ -142,13 +142,24 @@ def bound_of(problem: Problem, skills: Skills, population: Population, swept: Sw
     return swept.totals.bound + divergence + problem.prior.log_density(population)
 
 
+def update_skills(
+    tables: Tables, swept: Swept, population: Population, pool: ThreadPoolExecutor, *, guarded: bool
+) -> Skills:
+    """Return every annotator after a Newton step from where a sweep began, checked against the bound or not."""
+    skills, response = tables.skills, tables.response
+    found = Skills(np.empty_like(skills.mean), np.empty_like(skills.cov))
+    step = guarded_step if guarded else newton_step
+
+    def work(rows: slice) -> None:
+        some = step(skills.take(rows), response.take(rows), swept.sums.take(rows), tables.states, population)
+        found.mean[rows], found.cov[rows] = some.mean, some.cov
+
+    in_blocks(work, len(skills.mean), len(tables.states.b), pool)
+    return found
+
+
 def sweep(
-    state: CoordinateState,
-    problem: Problem,
-    pool: ThreadPoolExecutor,
-    *,
-    accelerate: bool = True,
-    learn: bool = True,
+    state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor, *, accelerate: bool = True, learn: bool = True
 ) -> CoordinateState:
     """Update every item, then every annotator, then the hyper-parameters.
 
@@ -158,8 +169,8 @@ def sweep(
     number, since = state.sweep + 1, recall(state, problem, pool)
     tables = problem.tables(skills, population, pool)
     swept = problem.driver.sweep(tables, pool, number=number, since=since)
-    guarded = not accelerate or prior.guarded or len(state.history) == 0
-    found = update_skills(skills, tables.response, swept.sums, tables.states, population, pool, guarded=guarded)
+    guarded = not accelerate or prior.guarded or len(state.history.points) == 0
+    found = update_skills(tables, swept, population, pool, guarded=guarded)
     bound = bound_of(problem, skills, population, swept)
     after = replace(
         state,
@@ -184,7 +195,7 @@ def jumped(
     prior = problem.prior
     history = before.history.then(_vector(before, prior), _vector(after, prior))
     weight = _weight(after, problem.driver.annotator_weight, len(history.points[-1]))
-    if checked and len(before.history):
+    if checked and len(before.history.points):
         fell = after.elbo[-1] < before.elbo[-1] - prior.largest_fall * abs(before.elbo[-1])
         if fell or history.has_worsened(weight):
             plain = _at_vector(before, before.history.last_target, prior)
@@ -195,32 +206,27 @@ def jumped(
 
 def _vector(state: CoordinateState, prior: CrowdPrior) -> FloatArray:
     """Return annotator factors and hyper-parameters as unconstrained numbers, shape (5 A + h,)."""
-    cov = state.skills.cov
-    variance = np.maximum(cov[:, [0, 2]], 1e-12)
-    correlation = np.clip(cov[:, 1] / np.sqrt(variance.prod(axis=1)), -1 + 1e-9, 1 - 1e-9)
+    variance = np.maximum(state.skills.variance, 1e-12)
+    correlation = np.clip(state.skills.cov[:, 1] / np.sqrt(variance.prod(axis=1)), -1 + 1e-9, 1 - 1e-9)
     parts = (state.skills.mean.ravel(), np.log(variance).ravel(), np.arctanh(correlation))
     return np.concatenate([*parts, prior.vector(state.population)])
 
 
 def _at_vector(state: CoordinateState, values: FloatArray, prior: CrowdPrior) -> CoordinateState:
     """Return the state with what `_vector` gives replaced."""
-    count = len(state.skills.mean)
-    population = prior.with_vector(state.population, values[5 * count :])
-    variance = np.exp(values[2 * count : 4 * count].reshape(-1, 2))
-    covariance = np.tanh(values[4 * count : 5 * count]) * np.sqrt(variance.prod(axis=1))
-    cov = np.column_stack([variance[:, 0], covariance, variance[:, 1]])
-    mean = values[: 2 * count].reshape(-1, 2)
-    return replace(state, skills=Skills(mean, cov), population=population)
+    mean, log_variance, angle, hyper = np.split(values, len(state.skills.mean) * np.array([2, 4, 5]))
+    variance = np.exp(log_variance.reshape(-1, 2))
+    cov = np.insert(variance, 1, np.tanh(angle) * np.sqrt(variance.prod(axis=1)), axis=1)
+    skills = Skills(mean.reshape(-1, 2), cov)
+    return replace(state, skills=skills, population=prior.with_vector(state.population, hyper))
 
 
 def _weight(state: CoordinateState, annotators: FloatArray, size: int) -> FloatArray:
     """Return what a move counts: in standard deviations, a hyper-parameter as much as all annotators together."""
-    count, number = len(annotators), np.sqrt(annotators)
-    weight = np.full(size, math.sqrt(annotators.sum()))
-    weight[: 2 * count] = (number[:, None] / np.sqrt(np.maximum(state.skills.variance, 1e-12))).ravel()
-    weight[2 * count : 4 * count] = math.sqrt(0.5) * np.repeat(number, 2)
-    weight[4 * count : 5 * count] = math.sqrt(0.5) * number
-    return weight
+    number = np.sqrt(annotators)
+    means = number[:, None] / np.sqrt(np.maximum(state.skills.variance, 1e-12))
+    parts = (means.ravel(), math.sqrt(0.5) * np.repeat(number, 2), math.sqrt(0.5) * number)
+    return np.concatenate([*parts, np.full(size - 5 * len(number), math.sqrt(annotators.sum()))])
 
 
 def run(

@@ -105,7 +105,7 @@ class ChunkDriver:
             return chunk, step(chunk, tables, watch)
 
         def results() -> Iterator[tuple[VoteChunk, ChunkResult]]:
-            for _, (chunk, result) in in_order(work, self.chunks, pool):
+            for chunk, result in in_order(work, self.chunks, pool):
                 positive[chunk.rows] = result.positive
                 yield chunk, result
 

@@ -8,7 +8,7 @@ the fit, which draws few annotators towards chance, would leave three readers wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +74,7 @@ class VoteGraph:
 
 
 def weigh_images(
-    graph: VoteGraph, skills: Skills, blocks: Callable[[], ItemBlocks], population: Population, prior: CrowdPrior
+    graph: VoteGraph, skills: Skills, blocks: ItemBlocks, population: Population, prior: CrowdPrior
 ) -> Images:
     """Compare the fitted image of each component with its mirror image.
 
@@ -84,7 +84,8 @@ def weigh_images(
     Args:
         graph: The components.
         skills: Annotator factors.
-        blocks: Gives component and p of the items in the fitted image, some at a time, in the order of the items.
+        blocks: Component and p of the items in the fitted image, some at a time, in the order of the items; gone
+            through once at most.
         population: Hyper-parameters in force.
         prior: The prior over (z, b).
     """
@@ -101,7 +102,7 @@ def weigh_images(
     turns = prior.prevalence == "able"
     mirrored = (1 - 2 * (graph.items / graph.items.sum()) * turns) * population.log_odds
     if population.log_odds:
-        weight += _item_weight(blocks(), population.log_odds, mirrored)
+        weight += _item_weight(blocks, population.log_odds, mirrored)
     certainty = expit(np.abs(weight))
     certainty[certainty >= 1 - NEGLIGIBLE] = 1.0
     images = Images(weight >= 0, certainty, population.log_odds + mirrored)
@@ -125,9 +126,5 @@ def _log_evidence(evidence: FloatArray, log_odds: FloatArray | float) -> FloatAr
 
 def mix(positive: FloatArray, certainty: FloatArray, odds: FloatArray) -> FloatArray:
     """Return p mixed over both images, each array of shape (I,); `odds` as in `Images`."""
-    unsure = certainty < 1
-    found = positive.copy()
-    p, share = positive[unsure], certainty[unsure]
-    other = expit(odds[unsure] - logit(np.clip(p, 1e-300, 1 - 1e-16)))
-    found[unsure] = share * p + (1 - share) * other
-    return found
+    other = expit(odds - logit(np.clip(positive, 1e-300, 1 - 1e-16)))
+    return np.where(certainty < 1, certainty * positive + (1 - certainty) * other, positive)

@@ -16,7 +16,7 @@ from softgold.models.base import Arrays, Diagnostics, Fit, FitState, FloatArray,
 from softgold.models.crowd import coordinate, newton
 from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
-from softgold.models.crowd.chunks import vote_chunks
+from softgold.models.crowd.chunks import part_chunks, vote_chunks
 from softgold.models.crowd.classes import oriented, refine, vote_classes
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.drivers import ChunkDriver
@@ -26,7 +26,7 @@ from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
 from softgold.models.crowd.settings import CrowdSettings, GladSettings, TwoClassSettings
-from softgold.models.crowd.summary import response_curve, summarise_items, summarise_published
+from softgold.models.crowd.summary import response_curve, summarise_chunks, summarise_published
 from softgold.models.crowd.svi_state import SviState
 from softgold.models.crowd.warm import warm_state
 from softgold.tables.votes import VoteTable
@@ -103,8 +103,8 @@ class _CrowdFit:
     def _sweeps(self, begin: CoordinateState | None) -> tuple[CoordinateState, Skills, PrevalenceDoubt]:
         """Sweep to the end, turning components that come out the wrong way round; return all annotators' factors."""
         kinds = vote_classes(self.engine_votes, colours=self.colours)
-        weights = kinds.item_weight, kinds.annotator_weight
-        driver = ChunkDriver(vote_chunks(kinds.votes, *weights), kinds.votes.n_items, kinds.annotator_weight)
+        chunks = tuple(part_chunks(kinds.votes.by_item(), kinds.annotator_weight, kinds.item_weight))
+        driver = ChunkDriver(chunks, kinds.votes.n_items, kinds.annotator_weight)
         problem = Problem(driver, self.prior, self.lattice)
 
         def weigh(state: CoordinateState) -> Images:
@@ -119,8 +119,7 @@ class _CrowdFit:
         return state, state.skills.take(kinds.annotator), doubt.take(kinds.annotator)
 
     def _images(self, skills: Skills, positive: FloatArray, population: Population) -> Images:
-        items = self.votes.components.items
-        return weigh_images(self.graph, skills, lambda: [(items, positive)], population, self.prior)
+        return weigh_images(self.graph, skills, [(self.votes.components.items, positive)], population, self.prior)
 
     def _svi(self, state: SviState) -> Fit:
         """Optimise in Pyro, on votes in canonical order, so that random numbers fall on the same annotators and items.
@@ -162,9 +161,10 @@ class _CrowdFit:
         Items take their exact step unless the published recipe gave mean and spread of b.
         """
         votes, parts, states = self.votes, self.votes.components, self.prior.states(population, self.lattice)
-        curve = response_curve(respond(skills, states), votes.annotator_counts)
+        response = respond(skills, states)
+        curve = response_curve(response, votes.annotator_counts)
         if difficulty is None:
-            items = summarise_items(votes, skills, states, curve, population.unit)
+            items = summarise_chunks(vote_chunks(votes), skills, response, states, curve, population.unit)
         else:
             items = summarise_published(*difficulty, states, curve, population.unit)
         images = self._images(skills, items.positive, population)

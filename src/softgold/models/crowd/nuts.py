@@ -49,7 +49,7 @@ def draw_posterior(
     """
     states = fitted.states
     task = Model.of(fitted.population, states, dtype=torch.float64)
-    batch = next(item_batches(votes.by_item().select, votes.n_items, None, seed, dtype=torch.float64))
+    batch = next(item_batches(votes.by_item().select, votes.n_items, votes.n_items, seed, dtype=torch.float64))
     with pyro_scope(seed, votes.n_votes):
         start = init_to_value(values={"skill": torch.as_tensor(fitted.skills.mean)})
         chain = MCMC(NUTS(model, init_strategy=start), num_samples=draws, warmup_steps=warmup, disable_progbar=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyro
 import torch
-from pyro import poutine
 from pyro.infer import Trace_ELBO
 
 from softgold.errors import UsageError
@@ -48,16 +47,19 @@ class Optimiser:
     _sums: dict[str, torch.Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        _check_device(self.device)
+        kind = self.device.partition(":")[0]
+        if kind not in {"cpu", "cuda"}:
+            raise UsageError(f"device must be cpu or cuda, got {self.device!r}")
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise UsageError(f"device {self.device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
         self._elbo = Trace_ELBO(max_plate_nesting=1)
 
     def step(self, *arguments: Any) -> None:
         """Take one step and remember the bound."""
-        with poutine.trace(param_only=True) as seen:
-            loss = self._elbo.loss_and_grads(self.model, self.guide, *arguments)
+        loss = self._elbo.loss_and_grads(self.model, self.guide, *arguments)
         self.trace.append(-float(loss))
-        for name, site in seen.trace.nodes.items():
-            self._move(name, cast(Any, site["value"]).unconstrained())
+        for name, value in pyro.get_param_store().named_parameters():
+            self._move(name, value)
         if len(self.trace) == self.burn_in + 1:
             self._sums = {}
         for name, value in self.parameters().items():
@@ -130,12 +132,3 @@ def _generator(device: str) -> torch.Generator:
         return torch.default_generator
     index = torch.device(device).index
     return torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
-
-
-def _check_device(device: str) -> None:
-    """Raise unless the device is there."""
-    kind = device.partition(":")[0]
-    if kind not in {"cpu", "cuda"}:
-        raise UsageError(f"device must be cpu or cuda, got {device!r}")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device {device!r} is not there: this PyTorch sees no GPU; use device='cpu'")

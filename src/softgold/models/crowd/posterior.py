@@ -13,11 +13,12 @@ from scipy.special import ndtr
 from softgold.errors import InputError
 from softgold.models.base import Arrays, FloatArray, Posterior
 from softgold.models.crowd.annotators import Skills, respond
+from softgold.models.crowd.chunks import vote_chunks
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.prevalence import PrevalenceDoubt
 from softgold.models.crowd.priors import CrowdPrior
 from softgold.models.crowd.states import Lattice, States
-from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_items
+from softgold.models.crowd.summary import REACH, ItemSummary, class_rates, response_curve, summarise_chunks
 from softgold.tables.soft_labels import SoftLabels
 from softgold.tables.votes import VoteTable
 
@@ -84,9 +85,8 @@ class CrowdPosterior(Posterior):
             columns |= {f"{name}_lo": mean - REACH * sd, f"{name}_hi": mean + REACH * sd}
         ends = self.skills, *self.doubt.ends(self.skills)
         for name, label in (("sensitivity", 1), ("specificity", 0)):  # their intervals: over all plausible prevalences
-            rates = [class_rates(skills, self.states, label) for skills in ends]
-            columns |= {name: rates[0].mean, f"{name}_lo": np.min([rate.low for rate in rates], axis=0)}
-            columns[f"{name}_hi"] = np.max([rate.high for rate in rates], axis=0)
+            means, lows, highs = np.stack([class_rates(skills, self.states, label) for skills in ends], axis=1)
+            columns |= {name: means[0], f"{name}_lo": lows.min(axis=0), f"{name}_hi": highs.max(axis=0)}
         # P(ability < 0), over both images where the component is in doubt.
         below = ndtr(-self.skills.mean[:, 0] / np.sqrt(self.skills.cov[:, 0]))
         columns["p_adversarial"] = self.certainty * below + (1 - self.certainty) * (1 - below)
@@ -110,7 +110,8 @@ class CrowdPosterior(Posterior):
         seen = known >= 0
         states = self.states
         curve = response_curve(respond(self.skills, states), self.annotator_counts)
-        items = summarise_items(votes, self.skills_at(known), states, curve, self.population.unit)
+        skills, chunks = self.skills_at(known), vote_chunks(votes)
+        items = summarise_chunks(chunks, skills, respond(skills, states), states, curve, self.population.unit)
         certainty, odds = np.where(seen, self.certainty[known], 1.0), np.where(seen, self.mirror_odds[known], 0.0)
         order = np.argsort(-certainty[votes.annotator_codes], kind="stable")
         doubtful = np.empty(votes.n_items, np.intp)
@@ -141,15 +142,12 @@ class CrowdPosterior(Posterior):
             known = (size for prefix, size in reversed(sizes.items()) if name.startswith(prefix))
             return _checked(arrays, name, (next(known, len(annotator_ids)), *columns.get(name, ())))
 
-        parts = {
-            prefix: kind(*(checked(f"{prefix}_{field.name}") for field in fields(kind)))
-            for prefix, kind in PARTS.items()
-        }
-        skills = parts["skill"]
+        items, skills, doubt, lattice = (
+            kind(*(checked(f"{prefix}_{field.name}") for field in fields(kind))) for prefix, kind in PARTS.items()
+        )
         if (skills.variance < 0).any() or (skills.cov[:, 0] == 0).any():
             raise ValueError("skill_cov has a variance that is not positive")
-        population = Population(*checked("population").tolist())
-        fitted = (population, parts["lattice"], skills, parts["doubt"], parts["item"])
+        fitted = (Population(*checked("population").tolist()), lattice, skills, doubt, items)
         return cls(item_ids, annotator_ids, method, prior, *fitted, *(checked(name) for name in ROWS))
 
 

@@ -51,10 +51,9 @@ class PrevalenceDoubt:
         """Return the doubt about some annotators."""
         return PrevalenceDoubt(self.shift[rows], self.reach)
 
-    def ends(self, skills: Skills) -> tuple[Skills, Skills]:
+    def ends(self, skills: Skills) -> tuple[Skills, ...]:
         """Return the annotators at the least and at the largest plausible prevalence."""
-        low, high = (Skills(skills.mean + change * self.shift, skills.cov) for change in self.reach)
-        return low, high
+        return tuple(Skills(skills.mean + change * self.shift, skills.cov) for change in self.reach)
 
 
 class OtherPrevalence(TwoClassPrior):
@@ -114,7 +113,7 @@ def prevalence_doubt(problem: Problem, skills: Skills, population: Population) -
         target = expit(logit(np.clip(swept.totals.positive / items, 1e-9, 1 - 1e-9)) + far)
         other = replace(problem, prior=OtherPrevalence(float(target)))
         moved = replace(population, log_odds=population.log_odds + far)
-        state = replace(CoordinateState.start(skills, moved), sweep=FIRST_SWEEPS)
+        state = CoordinateState.start(skills, moved, FIRST_SWEEPS)
         for _ in range(SWEEPS):
             state = sweep(state, other, pool)
     return PrevalenceDoubt((state.skills.mean - skills.mean) / far, reach)

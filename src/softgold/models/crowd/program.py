@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -41,31 +41,24 @@ class ItemBatch:
     """The votes on some items.
 
     Attributes:
+        n_items: Number of items I in the whole table.
+        weights: Weight of each vote, shape (v,), or None.
         items: Numbers of the items at hand, shape (n,).
         annotators: The annotators who voted on them, shape (a,).
         columns: Place of each vote among `annotators`, plus a where it is a yes vote, sorted by item, shape (v,).
         offsets: Where the votes of each item start, shape (n,).
-        n_items: Number of items I in the whole table.
-        weights: Weight of each vote, shape (v,), or None.
     """
 
+    n_items: int
+    weights: Tensor | None
     items: Tensor
     annotators: Tensor
     columns: Tensor
     offsets: Tensor
-    n_items: int
-    weights: Tensor | None
 
 
 def item_batches(
-    select: Select,
-    n_items: int,
-    size: int | None,
-    seed: int,
-    *,
-    first: int = 0,
-    device: str = "cpu",
-    dtype: torch.dtype,
+    select: Select, n_items: int, size: int, seed: int, *, first: int = 0, device: str = "cpu", dtype: torch.dtype
 ) -> Iterator[ItemBatch]:
     """Yield the whole table again and again, or random batches of `size` items, from number `first` on."""
 
@@ -75,13 +68,10 @@ def item_batches(
         columns = place + len(annotators) * some.votes.astype(np.int64)
         weights = None if some.weights is None else torch.tensor(some.weights, dtype=dtype, device=device)
         arrays = (items, annotators.astype(np.int64), columns, some.starts[:-1])
-        at_hand, people, places, starting = (torch.as_tensor(array, device=device) for array in arrays)
-        return ItemBatch(at_hand, people, places, starting, n_items, weights)
+        return ItemBatch(n_items, weights, *(torch.as_tensor(array, device=device) for array in arrays))
 
-    if size is None or size >= n_items:
-        whole = batch(np.arange(n_items))
-        while True:
-            yield whole
+    if size >= n_items:
+        yield from repeat(batch(np.arange(n_items)))
 
     def random_batch(number: int) -> ItemBatch:
         rng = np.random.default_rng([seed, number])  # a run that goes on need not draw the earlier batches again

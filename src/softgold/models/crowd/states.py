@@ -85,20 +85,10 @@ class States:
         """What ability and lean are multiplied with, shape (K, 2)."""
         return np.column_stack([self.b, np.full_like(self.b, self.lean)])
 
-    @property
-    def b_nodes(self) -> FloatArray:
-        """The different values of b, ascending, shape (B,)."""
-        return self.b[:: self.n_pulls]
-
     def given_class(self, label: int) -> FloatArray:
         """Return the prior probability of each state among the items of one class, shape (K,)."""
         weight: FloatArray = np.exp(self.log_prior) * (self.positive if label else 1 - self.positive)
         return weight / float(weight.sum())
-
-    def over_b(self, mass: FloatArray) -> FloatArray:
-        """Return the probabilities of the values of b from those of the states, shape (R, K) to (R, B)."""
-        found: FloatArray = mass.reshape(len(mass), -1, self.n_pulls).sum(axis=2)
-        return found
 
 
 def quantiles(nodes: FloatArray, mass: FloatArray, levels: tuple[float, ...]) -> tuple[FloatArray, ...]:

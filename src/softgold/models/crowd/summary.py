@@ -12,13 +12,12 @@ from scipy.special import expit, ndtr, ndtri
 
 from softgold.models.base import FloatArray
 from softgold.models.crowd.annotators import Response, Rows, Skills, in_blocks, respond, times
-from softgold.models.crowd.chunks import VoteChunk, vote_chunks
+from softgold.models.crowd.chunks import VoteChunk
 from softgold.models.crowd.items import item_masses
 from softgold.models.crowd.mirror import mix
 from softgold.models.crowd.states import States, normal_nodes, quantiles
 from softgold.models.crowd.threads import in_order, worker_pool
 from softgold.tables.soft_labels import DifficultySummary, SoftLabels
-from softgold.tables.votes import VoteTable
 
 INTERVAL = (0.025, 0.975)
 REACH = float(ndtri(INTERVAL[1]))  # standard deviations that an interval reaches to either side
@@ -80,35 +79,26 @@ def response_curve(response: Response, counts: NDArray[np.int64]) -> FloatArray:
     return curve
 
 
-def summarise_items(votes: VoteTable, skills: Skills, states: States, curve: FloatArray, unit: float) -> ItemSummary:
-    """Return the summary of all items, exactly, given the annotators and the `response_curve` of the fit.
-
-    Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
-    """
-    return summarise_chunks(vote_chunks(votes), skills, respond(skills, states), states, curve, unit)
-
-
 def summarise_chunks(
     chunks: Iterable[VoteChunk], skills: Skills, response: Response, states: States, curve: FloatArray, unit: float
 ) -> ItemSummary:
-    """Return the summary of the items of some chunks; arguments as in `summarise_items`."""
-    nodes = unit * states.b_nodes
+    """Return the exact summary of the items of some chunks, given the annotators and the `response_curve` of the fit.
+
+    Sums run along rows, so that items with the same votes get the same bits wherever they are in the table.
+    """
+    b = unit * states.b
 
     def work(chunk: VoteChunk) -> ItemSummary:
         mass, _ = item_masses(chunk, skills, response, states)
-
-        def mean_of(values: FloatArray) -> FloatArray:
-            found: FloatArray = (mass * values).sum(axis=1)
-            return found
-
-        mean = mean_of(unit * states.b)
-        variance = (mass * (unit * states.b - mean[:, None]) ** 2).sum(axis=1)
-        low, high = quantiles(nodes, states.over_b(mass), INTERVAL)
-        positive = np.clip(mean_of(states.positive), 0.0, 1.0)
-        return ItemSummary(mean, np.sqrt(variance), low, high, positive, mean_of(curve))
+        mean = (mass * b).sum(axis=1)
+        variance = (mass * (b - mean[:, None]) ** 2).sum(axis=1)
+        over_b = mass.reshape(len(mass), -1, states.n_pulls).sum(axis=2)
+        low, high = quantiles(b[:: states.n_pulls], over_b, INTERVAL)
+        positive = np.clip((mass * states.positive).sum(axis=1), 0.0, 1.0)
+        return ItemSummary(mean, np.sqrt(variance), low, high, positive, (mass * curve).sum(axis=1))
 
     with worker_pool() as pool:
-        return ItemSummary.concatenate(part for _, part in in_order(work, chunks, pool))
+        return ItemSummary.concatenate(in_order(work, chunks, pool))
 
 
 def summarise_published(
@@ -121,23 +111,16 @@ def summarise_published(
     return ItemSummary(b_mean, b_sd, low, high, ndtr(b_mean / b_sd), chance @ weights)
 
 
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """A rate of each annotator with its 95 % credible interval, each of shape (A,)."""
+def class_rates(skills: Skills, states: States, label: int) -> FloatArray:
+    """Return P(vote = label | z = label), mean and ends of the 95 % credible interval of each annotator, shape (3, A).
 
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def class_rates(skills: Skills, states: States, label: int) -> Rates:
-    """Return P(vote = label | z = label): sensitivity for label 1, specificity for label 0.
+    It is the sensitivity for label 1, the specificity for label 0.
 
     The rate is nearly a function of one direction in (ability, lean), that of its gradient: the ends of an interval
     are the rates at the points that lie furthest along it (first-order reliability method).
     """
     weight, sign = states.given_class(label), 2 * label - 1
-    found = Rates(*(np.empty(len(skills.mean)) for _ in range(3)))
+    found = np.empty((3, len(skills.mean)))
 
     def rate(x: FloatArray) -> FloatArray:
         return expit(sign * (x[:, :1] * states.b + x[:, 1:] * states.lean + states.u))
@@ -148,8 +131,8 @@ def class_rates(skills: Skills, states: States, label: int) -> Rates:
         g = sign * (at_mean * (1 - at_mean) * weight) @ states.features
         move = times(skills.cov[rows], g)
         move *= REACH / np.sqrt(np.maximum((move * g).sum(axis=1, keepdims=True), 1e-24))
-        found.mean[rows] = respond(skills.take(rows), states).sigmoid @ weight
-        found.low[rows], found.high[rows] = rate(mean - move) @ weight, rate(mean + move) @ weight
+        yes = respond(skills.take(rows), states).sigmoid @ weight
+        found[:, rows] = yes if label else 1 - yes, rate(mean - move) @ weight, rate(mean + move) @ weight
 
     in_blocks(work, len(skills.mean), len(states.b), None)
-    return found if label else replace(found, mean=1 - found.mean)
+    return found

@@ -21,11 +21,7 @@ THREADS = min(4, os.cpu_count() or 1)
 
 _LOCK = threading.Lock()
 _LIMITS: list[Any] = []  # one entry for each that is in force; the first holds what to restore when the last has ended
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking through the loaded libraries takes some milliseconds
+_controller = cache(ThreadpoolController)  # looking through the loaded libraries takes some milliseconds
 
 
 @contextmanager
@@ -50,18 +46,15 @@ def single_threaded_blas() -> Iterator[None]:
             _LIMITS.pop() if len(_LIMITS) > 1 else _LIMITS.pop().restore_original_limits()
 
 
-def in_order(
-    work: Callable[[Task], Result], tasks: Iterable[Task], pool: ThreadPoolExecutor
-) -> Iterator[tuple[Task, Result]]:
+def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], pool: ThreadPoolExecutor) -> Iterator[Result]:
     """Work on some tasks at a time; yield in their order, for reproducible sums. A task on its own needs no thread."""
     ahead = iter(tasks)
     begun = list(islice(ahead, 2))
     if len(begun) == 1:
-        yield begun[0], work(begun[0])
+        yield work(begun[0])
         return
-    submitted = ((task, pool.submit(work, task)) for task in chain(begun, ahead))
+    submitted = (pool.submit(work, task) for task in chain(begun, ahead))
     pending = deque(islice(submitted, 2 * THREADS))
     while pending:
         pending.extend(islice(submitted, 1))
-        task, future = pending.popleft()
-        yield task, future.result()
+        yield pending.popleft().result()
