@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import softgold
 from robustness.conftest import Prepared, Server
 from robustness.study import CASES, COMMANDS, DASK, FIT, SEED, WRITING, Command, linked, snapshot, strays
 
@@ -148,7 +149,10 @@ def test_a_signal_to_a_fit_on_local_workers_leaves_no_process(
     folder = Path(shutil.copytree(study.base, tmp_path / "case"))
     ended = server.run(*ON_CLUSTER.split(), folder=folder, preload=DASK, seconds=300, **moment)
     assert ended.code == SIGNALS[signal.Signals(moment["signal"])], ended.err
-    assert "Traceback" not in ended.err
+    if moment["signal"] == signal.SIGKILL:  # Python's own traceback of a worker that is left amid its start
+        assert str(Path(softgold.__file__).parent) not in ended.err
+    else:
+        assert "Traceback" not in ended.err
     assert processes_after(ended.session, seconds=60) == []
     if "children" in moment:  # nothing was written yet
         assert snapshot(folder) == study.old

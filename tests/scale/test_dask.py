@@ -50,6 +50,34 @@ def client() -> Iterator[Any]:
         yield made
 
 
+def test_workers_that_are_being_started_are_closed_after_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Starting:
+        def __init__(self, **_: Any) -> None:
+            signal.raise_signal(signal.SIGTERM)
+            seen.append("started")
+
+        def __enter__(self) -> Starting:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            seen.append("closed")
+
+    def stop(*_: object) -> None:
+        raise SystemExit(143)
+
+    monkeypatch.setattr(distributed, "LocalCluster", Starting)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(SystemExit), cluster_module.connect("local"):
+            seen.append("connected")
+        assert seen == ["started", "closed"]
+        assert signal.getsignal(signal.SIGTERM) is stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
     """Votes with two crowds that never meet, in no order."""

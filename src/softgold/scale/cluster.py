@@ -11,10 +11,11 @@ import logging
 import os
 import re
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from multiprocessing.resource_tracker import ensure_running
@@ -95,11 +96,27 @@ def _local_cluster() -> Iterator[Any]:
 
     # Without an address, the scheduler would ask for one certain port, and warn where it is taken.
     quiet = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
-    with dask.config.set({"distributed.worker.profile.enabled": False}):
-        with _blocked_interrupt():
-            cluster = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1, **quiet)
-        with cluster:
-            yield cluster
+    with dask.config.set({"distributed.worker.profile.enabled": False}), ExitStack() as stack:
+        with _held_termination(), _blocked_interrupt():
+            workers = LocalCluster(n_workers=os.cpu_count() or 1, threads_per_worker=1, **quiet)
+            cluster = stack.enter_context(workers)
+        yield cluster
+
+
+@contextmanager
+def _held_termination() -> Iterator[None]:
+    """Let SIGTERM wait until all workers have started: one whose parent ends amid its start prints a traceback."""
+    if threading.current_thread() is not threading.main_thread():  # no other thread may set what a signal does
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        for number in held[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager
