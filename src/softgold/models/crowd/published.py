@@ -44,7 +44,8 @@ class Votes:
     @classmethod
     def of(cls, votes: VoteTable, population: Population, device: str) -> Votes:
         """Return the tensors of a table and its population."""
-        prior = np.array(list(population.named().values()))
+        unit = population.unit
+        prior = np.array([population.ability_mean / unit, population.ability_sd / unit, unit])
         weight = np.ones(votes.n_votes) if votes.weights is None else votes.weights
         who, what = (torch.tensor(array, device=device).long() for array in (votes.annotator_codes, votes.item_codes))
         vote, times, scales = (torch.tensor(array, device=device).float() for array in (votes.votes, weight, prior))
