@@ -57,6 +57,9 @@ def test_everybody_of_the_run_is_assigned(cli: Callable[..., Any], run: Path) ->
     assert answer.code == 0, answer.err
     plan, votes = pd.read_csv(io.StringIO(answer.out), dtype=str), softgold.open_run(run).votes.to_frame().astype(str)
     assert len(plan) == 30
+    shares = plan["annotator"].value_counts()
+    assert f"by {len(shares)} annotators with up to {shares.max()} votes each" in answer.err
+    assert "without a column capacity the ablest may get most of the votes" in answer.err
     assert set(plan["annotator"]) <= set(votes["annotator"])
     assert plan.merge(votes, on=["item", "annotator"]).empty
 
@@ -69,6 +72,7 @@ def test_people_are_assigned(cli: Callable[..., Any], run: Path, tmp_path: Path)
     assert answer.code == 0, answer.err
     assert "1 of 9 annotators are not in the run and count as newcomers" in answer.err
     assert "--annotators FILE" not in answer.err
+    assert "without a column capacity" not in answer.err
     frame = pd.read_csv(io.StringIO(answer.out))
     assert len(frame) == 30
     assert not frame.duplicated(["item", "annotator"]).any()

@@ -79,6 +79,8 @@ def command(
         elif wants_forecast:
             found = forecast(fitted, votes=votes, target_error=target_error, annotators=crew, seed=seed)
         else:
+            if crew is not None and not crew.is_bounded:
+                say("without a column capacity the ablest may get most of the votes", quiet=quiet)
             among: dict[str, Any] = {"annotators": crew, "explore": explore, "max_per_item": max_per_item}
             found = plan_votes(fitted, budget or 0, votes=votes, **among)
     if isinstance(found, Forecast):

@@ -93,9 +93,10 @@ class VotePlan:
 
     def __str__(self) -> str:
         after = 100 * self.table_error_after
+        by = "" if self.assignment is None else f" by {self.assignment}"
         return (
-            f"{self.budget:,} votes on {len(self.item_ids):,} of {self.n_items:,} items: the expected share of wrong "
-            f"labels falls from {100 * self.table_error_before:.2f} % to {after:.2f} %"
+            f"{self.budget:,} votes on {len(self.item_ids):,} of {self.n_items:,} items{by}: the expected share of "
+            f"wrong labels falls from {100 * self.table_error_before:.2f} % to {after:.2f} %"
         )
 
 

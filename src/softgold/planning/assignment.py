@@ -34,6 +34,10 @@ class Assignment:
     annotators: pd.Index[str]
     explores: NDArray[np.bool_]
 
+    def __str__(self) -> str:
+        votes = self.annotators.value_counts()
+        return f"{len(votes):,} annotators with up to {votes.max() if len(votes) else 0:,} votes each"
+
 
 @dataclass
 class _Desk:

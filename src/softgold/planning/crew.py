@@ -35,6 +35,11 @@ class Crew:
     annotator_ids: pd.Index[str]
     capacity: IntArray
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a capacity was given for anybody."""
+        return bool((self.capacity != UNLIMITED).any())
+
     def places(self, annotator_ids: pd.Index[str]) -> NDArray[np.intp]:
         """Return where each member is among the annotators of a table, -1 for newcomers, shape (C,)."""
         return annotator_ids.get_indexer(self.annotator_ids)
