@@ -32,13 +32,14 @@ def command(
     and writes the report.
     """
     from softgold.output import atomic_directory
+    from softgold.runs import report_path
 
     with atomic_directory(output, force=force) as folder:
         telling = run_study(samples_folder(), folder, title=output.name, quiet=quiet)
     say("", quiet=quiet)
     for line in telling:
         say(line, quiet=quiet)
-    say(f"report: {output / 'report.html'}", quiet=quiet)
+    say(f"report: {report_path(output)}", quiet=quiet)
 
 
 def run_study(samples: Path, folder: Path, *, title: str = "demo", quiet: bool = False) -> list[str]:

@@ -31,9 +31,10 @@ def command(
         from softgold.readers.base import web_address
 
         raise InputError(f"there is no run {web_address(run) or run}; 'softgold fit' makes one")
-    check_target(output or run / "report.html", force=force)
+    from softgold.runs import is_study, report_path
+
+    check_target(output or report_path(run), force=force)
     from softgold.report import write_report
-    from softgold.runs import is_study
     from softgold.runs.limits import check_memory
 
     if not is_study(run):

@@ -16,7 +16,7 @@ from softgold.output import PathLike, atomic_file, reading
 from softgold.report.convergence.summary import ConvergenceSummary, read_convergence
 from softgold.report.pages import Page, convergence_page, join_pages, run_page, study_page
 from softgold.report.svg import TEMPLATES, template_text
-from softgold.runs import Run, Study, is_study, open_run, open_study, soft_labels_path
+from softgold.runs import Run, Study, is_study, open_run, open_study, report_path, soft_labels_path
 
 
 def write_report(
@@ -34,7 +34,7 @@ def write_report(
         The path of the report.
     """
     folder = Path(run)
-    target = folder / "report.html" if output is None else Path(output)
+    target = report_path(folder) if output is None else Path(output)
     with reading(folder):
         page = _render_folder(folder, title)
     with atomic_file(target, force=force) as temporary:

@@ -21,6 +21,7 @@ from softgold.evaluation.words import (
 )
 from softgold.report.blocks import Cell, Figure, Panel, Section, Table, figure, named, numbers, real
 from softgold.report.plots import Point, paired_bars, scatter, slope
+from softgold.runs import RESULTS
 
 PAIRS = (("auroc", "soft_auroc", "AUROC"), ("ap", "soft_ap", "AP"))
 MOST_MODELS = 40
@@ -277,7 +278,9 @@ def _beat_table(part: Part, models: tuple[str, ...]) -> Table:
         f"Who beats whom, by {own['title'].iloc[0]}",
         "The share of resamples in which the model of the row is better than that of the column; near 0.5 the data "
         "cannot tell them apart.",
-        "" if len(shown) == len(models) else f"the best {len(shown)} of {len(models)}; all are in evaluation.json",
+        ""
+        if len(shown) == len(models)
+        else f"the best {len(shown)} of {len(models)}; all are in {RESULTS['evaluation'].record}",
     )
 
 

@@ -66,9 +66,9 @@ def run_page(run: Run) -> Page:
 def _run_sections(run: Run) -> tuple[Section, ...]:
     sections = [glance_section(run), soft_section(run)]
     if run.has("calibration"):
-        sections.append(built(expert_section, run.brief_calibration, "calibration.json"))
+        sections.append(built(expert_section, run.brief_calibration, "calibration"))
     if run.has("evaluation"):
-        sections.append(built(model_section, run.evaluation, "evaluation.json"))
+        sections.append(built(model_section, run.evaluation, "evaluation"))
     if tells_abilities(run):
         sections.append(annotator_section(run.annotators))
     sections.append(_next_section(run))
@@ -179,7 +179,7 @@ def _overview_row(name: str, run: Run) -> tuple[Cell, ...]:
     row.append(percent(float(soft.uncertainty.mean())))
     if not run.has("calibration"):
         return (*row, Cell("–"), Cell("–"))
-    return (*row, *built(_expert_cells, run.brief_calibration, "calibration.json"))
+    return (*row, *built(_expert_cells, run.brief_calibration, "calibration"))
 
 
 def _expert_cells(calibration: Calibration) -> tuple[Cell, Cell]:

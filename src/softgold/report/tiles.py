@@ -16,7 +16,7 @@ from softgold.report.expert_section import expert_tile
 from softgold.report.label_sections import adversaries
 from softgold.report.lead import calibrations, tells_abilities
 from softgold.report.model_section import leading_words
-from softgold.runs import Run, Study
+from softgold.runs import RESULTS, Run, Study
 
 Given = TypeVar("Given")
 Built = TypeVar("Built")
@@ -25,11 +25,11 @@ NORMAL_95 = 1.96
 
 
 def built(build: Callable[[Given], Built], result: Given, name: str) -> Built:
-    """Build a section or tile from a file that may have been edited: of the right types, but with parts missing."""
+    """Build a section or tile from a result whose file may have been edited: right types, but with parts missing."""
     try:
         return build(result)
     except (KeyError, TypeError, ValueError, IndexError, StopIteration, OverflowError) as error:
-        raise StorageError(f"{name} is not what softgold writes: {error!r}; make it again") from error
+        raise StorageError(f"{RESULTS[name].record} is not what softgold writes: {error!r}; make it again") from error
 
 
 def run_tiles(run: Run) -> tuple[Tile, ...]:
@@ -43,9 +43,9 @@ def run_tiles(run: Run) -> tuple[Tile, ...]:
         bad = len(adversaries(run.annotators))
         tiles.append(Tile(f"{len(run.annotators):,}", "annotators", f"{bad} of them adversaries" if bad else ""))
     if run.has("calibration"):
-        tiles.append(built(expert_tile, run.brief_calibration, "calibration.json"))
+        tiles.append(built(expert_tile, run.brief_calibration, "calibration"))
     if run.has("evaluation"):
-        leading = built(leading_words, run.evaluation, "evaluation.json")
+        leading = built(leading_words, run.evaluation, "evaluation")
         if leading is not None:
             tiles.append(Tile(*leading))
     return tuple(tiles)
@@ -82,12 +82,12 @@ def study_tiles(study: Study) -> tuple[Tile, ...]:
         tiles.append(wrong_tile(every, "over all questions, if soft labels were cut at 0.5"))
     found = calibrations(study)
     if found:
-        tiles += built(_expert_tiles, found, "calibration.json")
+        tiles += built(_expert_tiles, found, "calibration")
     leading = None
     if study.has("evaluation"):
-        leading = built(leading_words, study.evaluation, "evaluation.json")
+        leading = built(leading_words, study.evaluation, "evaluation")
     elif study.has("class_evaluation"):
-        leading = built(leading_words, study.class_evaluation.per_class, "evaluation.json")
+        leading = built(leading_words, study.class_evaluation.per_class, "evaluation")
     return tuple(tiles) if leading is None else (*tiles, Tile(*leading))
 
 

@@ -21,6 +21,7 @@ from softgold.tables.text import EVERY_DIGIT
 
 VERSION = 1
 LABELS = "labels.csv"
+REPORT = "report.html"
 TEXT_COLUMNS = ("item", "expert", "task")
 
 
@@ -86,6 +87,11 @@ RESULTS = {
         ),
     )
 }
+
+
+def report_path(folder: Path) -> Path:
+    """Return where the page on a run is."""
+    return folder / REPORT
 
 
 def kind_of(result: Any) -> ResultKind:
