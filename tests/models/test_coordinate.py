@@ -388,17 +388,18 @@ def test_votes_taken_together_give_the_same_fit(kind: str, name: str) -> None:
 @pytest.mark.slow
 @any_table
 @given(small_tables().map(read_votes))
-def test_a_fit_of_any_table_is_that_of_its_single_votes(votes: VoteTable) -> None:
-    """Whatever is taken together, the labels are those of the whole table in the same canonical order.
+def test_sweeps_of_any_table_are_those_of_its_single_votes(votes: VoteTable) -> None:
+    """Whatever is taken together, each sweep gives the labels of the whole table in the same canonical order.
 
-    In another order, roundings can lead a table of a few votes to another optimum.
+    The end would not do: where annotators contradict each other, roundings grow up to tenfold from sweep to sweep.
     """
     kinds, single, prior = vote_classes(votes), vote_classes(votes, merge=False), TwoClassPrior()
-    together = together_of(kinds, votes, prior)
-    small = coordinate.run(start_state(kinds.votes.n_annotators, prior), together)
-    apart = problem_of(single.votes, prior)
-    whole = coordinate.run(start_state(votes.n_annotators, prior), apart)
-    assert p_of(small, together)[kinds.item] == pytest.approx(p_of(whole, apart)[single.item], abs=1e-9)
+    together, apart = together_of(kinds, votes, prior), problem_of(single.votes, prior)
+    small, whole = start_state(kinds.votes.n_annotators, prior), start_state(votes.n_annotators, prior)
+    with worker_pool() as pool:
+        for _ in range(5):
+            small, whole = sweep(small, together, pool, accelerate=False), sweep(whole, apart, pool, accelerate=False)
+            assert p_of(small, together)[kinds.item] == pytest.approx(p_of(whole, apart)[single.item], abs=1e-9)
 
 
 @pytest.mark.slow
