@@ -190,7 +190,7 @@ def test_ten_annotators_at_the_standard_normal_are_the_prior() -> None:
 
 @pytest.mark.parametrize(("seen", "share"), [(1.0, 1.0), (0.25, 0.25), (0.001, 0.003)])
 def test_a_pull_that_votes_tell_little_of_takes_longer_steps(seen: float, share: float) -> None:
-    """By hand: the step of E[u^2] over the share of the information that votes give, at most over 0.003."""
+    """By hand: the step of E[u^2] over the share of the information that votes give, or 0.003 if that is more."""
     items, before, skills = 1e9, TwoClassPrior().start(), Skills(np.zeros((1, 2)), np.array([[1.0, 0.0, 1.0]]))
     totals = ItemTotals(items, 0.4 * items, 0.1 * items, 0.4 * items, -0.002 * items, 2 * seen * items, 0.0)
     found = TwoClassPrior().learn(before, skills, np.ones(1), totals)

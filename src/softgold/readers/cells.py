@@ -200,7 +200,10 @@ def code_votes(source: Source, column: int, cells: pa.ChunkedArray, positive: st
         return numbers.astype(np.int8)
     encoded = _encode_text(source, column, cells)
     texts = encoded.values.to_pylist()
-    coded = [_spelt(text) for text in texts] if positive is None else _one_against_rest(source, column, texts, positive)
+    if positive is None:
+        coded = [_spelt(text) for text in texts]
+    else:
+        coded = votes_of_values(source.name, source.columns[column], texts, positive)
     votes = np.array([*coded, MISSING_VOTE], dtype=np.int8)[encoded.codes]  # code -1 takes the last entry
     if (votes == UNKNOWN_VOTE).any():
         raise _vote_error(source, column, votes == UNKNOWN_VOTE, np.array([*texts, ""])[encoded.codes], texts)
@@ -211,15 +214,16 @@ def _spelt(text: str) -> int:
     return SPELLINGS.get(text.strip().lower(), UNKNOWN_VOTE)
 
 
-def _one_against_rest(source: Source, column: int, texts: list[str], positive: str) -> list[int]:
+def votes_of_values(source: str, column: str, texts: list[str], positive: str) -> list[int]:
+    """Return the vote that each value is, one value against the rest; errors name the source and its column."""
     wanted = positive.strip()
     matches = [text.strip() == wanted for text in texts]
     if not any(matches):
         matches = [text.strip().casefold() == wanted.casefold() for text in texts]
     if not any(matches):
         raise InputError(
-            f"{source.name}, column {shorten(source.columns[column])}: no vote is {shorten(positive)}, as --positive "
-            f"(positive=) has it; {_values_there(texts)}"
+            f"{source}, column {shorten(column)}: no vote is {shorten(positive)}, as --positive (positive=) has it; "
+            f"{_values_there(texts)}"
         )
     absent = [text.strip().lower() in ABSENT for text in texts]
     return [int(hit) if hit or not gap else MISSING_VOTE for hit, gap in zip(matches, absent, strict=True)]
@@ -229,11 +233,6 @@ def code_values(source: Source, column: int, cells: pa.ChunkedArray) -> tuple[ND
     """Return the code of each cell, -1 for a missing one, and the text of each code."""
     encoded = _encode_text(source, column, cells)
     return encoded.codes, encoded.values.to_pylist()
-
-
-def votes_of_values(source: Source, column: int, texts: list[str], positive: str) -> list[int]:
-    """Return the vote that each of the values of a column is, as `code_votes` has it with `positive`."""
-    return _one_against_rest(source, column, texts, positive)
 
 
 def _vote_error(

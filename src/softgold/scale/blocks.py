@@ -106,23 +106,9 @@ def _lookups(reading: Reading, origins: Sequence[Origin], headers: Sequence[Any]
     if reading.positive is None:
         return [None] * len(headers)
     texts = list(dict.fromkeys(text for header in headers for text in header[2]))
-    source = _Named(reading.name, (reading.columns[2] or "vote",))
-    votes = dict(zip(texts, votes_of_values(source, 0, texts, reading.positive), strict=True))
+    coded = votes_of_values(reading.name, reading.columns[2] or "vote", texts, reading.positive)
+    votes = dict(zip(texts, coded, strict=True))
     return [np.array([*(votes[text] for text in header[2]), MISSING_VOTE], np.int8) for header in headers]
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A name and columns for an error about the source as a whole."""
-
-    name: str
-    columns: tuple[str, ...]
-
-    def load(self, positions: Sequence[int]) -> Any:
-        raise NotImplementedError
-
-    def where(self, row: int) -> str:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,8 @@ class _Coder:
         """Return the vote of each stored value; the last entry is that of a missing one."""
         if self._positive is None:
             return np.array([0, 1, MISSING_VOTE], np.int8)
-        return np.array([*votes_of_values(source, column, list(self.values), self._positive), MISSING_VOTE], np.int8)
+        coded = votes_of_values(source.name, source.columns[column], list(self.values), self._positive)
+        return np.array([*coded, MISSING_VOTE], np.int8)
 
 
 def code_files(
