@@ -5,13 +5,13 @@
 DIR has one folder per data set with votes.csv and truth.csv. A table takes part if at least half of its items have
 eight votes; the other items are left out. A replay starts with two votes per item; in every round a fifth of the items
 get one more, taken from those that were really given. Policies: `uniform` (items with fewest votes), `uncertainty`
-(largest min(p, 1 - p)) and `ours`: the items of largest E[(p' - p)^2], and of those who voted on an item the one whose
-vote tells most (`softgold next --annotators RUN/annotators.csv`). `ours, items only` leaves open who votes (`softgold
-next`). Two more for comparison: `people only` chooses whose vote, on the items of uniform, and `hindsight` buys on the
-items whose p is farthest from what all votes of the table will make of it, which nobody can know. Shares are votes
-needed to match the accuracy (or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its
-votes; curves are means over the seeds, made monotone. With `--groups G` the shares are also given for G groups of
-seeds: how far they depend on chance.
+(largest min(p, 1 - p)) and `ours`, what `softgold next` plans: the items of largest E[(p' - p)^2], and of those whose
+vote there is on an item whom the column `ask` would name. `ours, items only` takes anybody's vote. Two more for
+comparison: `people only` chooses whose vote, on the items of uniform, and `hindsight` buys on the items whose p is
+farthest from what all votes of the table will make of it, which nobody can know. Shares are votes needed to match the
+accuracy (or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its votes; curves are means
+over the seeds, made monotone. With `--groups G` the shares are also given for G groups of seeds: how far they depend on
+chance.
 
 After the replays, forecasts made at three votes per item are shown beside what happened, and `--campaigns` counts how
 often the realised share of wrong labels lies in the 90 % interval on simulated studies.
@@ -34,16 +34,18 @@ from sklearn.isotonic import IsotonicRegression
 
 import softgold
 from softgold.models.base import Fit
+from softgold.planning.assignment import Voters, assign
 from softgold.planning.beliefs import Beliefs
+from softgold.planning.crew import Crew
 from softgold.planning.forecasting import forecast
-from softgold.planning.outcomes import look_ahead, vote_values
+from softgold.planning.outcomes import look_ahead
 from softgold.tables.votes import VoteTable
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 START, FEWEST, LEVELS = 2, 8, (3, 5, 8)
-EXPLORE = 0.1
+EXPLORE = 0.1  # as softgold next does
 CLIP = 1e-4
 FIRST_SEED = 1000  # of the simulated campaigns; the seeds from 0 on served to develop the forecast
 
@@ -99,12 +101,28 @@ class Campaign:
         """Items with votes left."""
         return self.counts < np.bincount(self.votes.item_codes, minlength=self.votes.n_items)
 
-    def buy(self, items: IntArray, preference: FloatArray | None = None) -> None:
-        """Buy a vote on each item: the one of highest preference, at random where there is none."""
-        left = np.flatnonzero(~self.bought & np.isin(self.votes.item_codes, items))
-        liking = np.zeros(len(left)) if preference is None else preference[left]
-        order = left[np.lexsort((self.luck[left], -liking, self.votes.item_codes[left]))]
+    def buy(self, items: IntArray) -> None:
+        """Buy anybody's vote on each item."""
+        left = self.on_sale(items)
+        order = left[np.lexsort((self.luck[left], self.votes.item_codes[left]))]
         self.bought[order[np.unique(self.votes.item_codes[order], return_index=True)[1]]] = True
+
+    def on_sale(self, items: IntArray) -> IntArray:
+        """Return the votes that were given on some items and are not bought."""
+        return np.flatnonzero(~self.bought & np.isin(self.votes.item_codes, items))
+
+    def buy_from_the_able(self, items: IntArray, fit: Fit) -> None:
+        """Buy a vote on each item, the most valuable first, of whom `softgold next` would ask; else anybody's."""
+        beliefs, left = Beliefs.of(fit), self.on_sale(items)
+        crew, row = Crew.of(beliefs), np.argsort(items)[np.searchsorted(np.sort(items), self.votes.item_codes[left])]
+        place = crew.annotator_ids.get_indexer(self.votes.annotator_ids)[self.votes.annotator_codes[left]]
+        vote = np.full((len(items), len(crew.annotator_ids)), -1)
+        vote[row[place >= 0], place[place >= 0]] = left[place >= 0]
+        absent = vote < 0
+        voters = Voters(np.nonzero(absent)[1], np.concatenate([[0], np.cumsum(absent.sum(axis=1))]))
+        found = assign(beliefs, items, np.ones_like(items), crew, EXPLORE, voters)
+        self.bought[vote[found.rows, crew.annotator_ids.get_indexer(found.annotators)]] = True
+        self.buy(np.delete(items, found.rows))
 
     def fit(self) -> Fit:
         """Fit the votes bought so far."""
@@ -155,18 +173,6 @@ POLICIES: dict[str, tuple[Policy, bool]] = {
 }
 
 
-def preferences(campaign: Campaign, fit: Fit, items: IntArray) -> FloatArray:
-    """Return what every vote that could be bought on some items is worth, coming from who gives it."""
-    beliefs, votes = Beliefs.of(fit), campaign.votes
-    known = fit.posterior.annotator_ids.get_indexer(votes.annotator_ids)
-    chances, some = beliefs.chances(beliefs.posterior.skills_at(known)), np.sort(items)
-    values = vote_values(beliefs.masses(some), beliefs.states.positive, chances, beliefs.certainty[some])
-    found = np.zeros(votes.n_votes)
-    rows = np.isin(votes.item_codes, some)
-    found[rows] = values[np.searchsorted(some, votes.item_codes[rows]), votes.annotator_codes[rows]]
-    return found
-
-
 def advance(campaign: Campaign, fit: Fit, policy: str) -> bool:
     """Buy one round of votes; return whether there was any to buy."""
     score, with_people = POLICIES[policy]
@@ -175,9 +181,7 @@ def advance(campaign: Campaign, fit: Fit, policy: str) -> bool:
     size = max(1, round(campaign.votes.n_items / 5))
     chosen = open_items[np.argsort(-value, kind="stable")[:size]]
     if with_people and len(chosen):
-        explore = campaign.rng.random(len(chosen)) < EXPLORE
-        campaign.buy(chosen[explore])
-        campaign.buy(chosen[~explore], preferences(campaign, fit, chosen))
+        campaign.buy_from_the_able(chosen, fit)
     else:
         campaign.buy(chosen)
     return len(chosen) > 0
@@ -269,7 +273,7 @@ def forecasts(found: list[Study], seeds: int) -> list[str]:
     """Show what was expected at three votes per item beside what happened at five and eight."""
     lines = ["| table | policy | votes per item | expected wrong (90 % interval) | realised |", "|---|---|---|---|---|"]
     for study in found:
-        for policy in ("uniform", "ours, items only"):
+        for policy in ("uniform", "ours", "ours, items only"):
             rows = [_foreseen(study, policy, seed) for seed in range(seeds)]
             for level, parts in zip((5, 8), zip(*rows, strict=True), strict=True):
                 (error, low, high, wrong) = np.mean(parts, axis=0)
@@ -298,8 +302,8 @@ def _foreseen(study: Study, policy: str, seed: int, levels: tuple[int, ...] = (5
 
 def coverage(count: int) -> list[str]:
     """Count how often the realised error of a simulated campaign lies in the interval."""
-    inside: dict[str, list[bool]] = {"uniform": [], "ours, items only": []}
-    gaps: dict[str, list[float]] = {"uniform": [], "ours, items only": []}
+    inside: dict[str, list[bool]] = {"uniform": [], "ours": [], "ours, items only": []}
+    gaps: dict[str, list[float]] = {"uniform": [], "ours": [], "ours, items only": []}
     for seed in range(FIRST_SEED, FIRST_SEED + count):
         rng = np.random.default_rng(seed)
         made = softgold.simulate(

@@ -9,10 +9,13 @@ import pytest
 import softgold
 from softgold.errors import InputError, UsageError
 from softgold.models.base import Fit
+from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.planning import Crew, allocation, plan_votes, read_crew
-from softgold.planning.allocation import PLAN_COLUMNS, allocate
-from softgold.planning.assignment import NEWCOMER_VOTES, _Desk, _fill
+from softgold.planning.allocation import ASK, PLAN_COLUMNS, allocate
+from softgold.planning.assignment import NEWCOMER_VOTES, NOBODY, Voters, _Desk, _fill, _make_room
+from softgold.planning.crew import PACE
 from softgold.planning.outcomes import Outlook
+from softgold.tables.study import anonymous_votes
 
 
 def outlook_of(values: list[list[float]]) -> Outlook:
@@ -47,7 +50,7 @@ def test_limits_hold() -> None:
 def test_a_plan_spends_the_budget_and_lowers_the_error(fitted: Fit) -> None:
     plan = plan_votes(fitted, 100)
     frame = plan.to_frame()
-    assert tuple(frame.columns) == PLAN_COLUMNS
+    assert tuple(frame.columns) == (*PLAN_COLUMNS, ASK)
     assert frame["votes_suggested"].sum() == plan.budget == 100
     assert frame["votes_suggested"].between(1, 3).all()
     assert frame["priority"].is_monotonic_decreasing
@@ -139,18 +142,126 @@ def test_a_share_goes_to_those_with_fewest_votes(fitted: Fit) -> None:
     assert not plan_votes(fitted, 100, annotators=crew, explore=0.0).to_frame()["explores"].any()
 
 
+def desk_of(voters: list[list[int]], votes_wanted: list[int], left: list[int]) -> _Desk:
+    members = np.array([one for some in voters for one in some], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum([len(some) for some in voters])])
+    return _Desk(Voters(members, starts), np.array(votes_wanted), np.array(left))
+
+
 def test_a_tight_crew_is_used_to_the_last_vote() -> None:
     """The ablest is at the first item when the second, on which only they can vote, comes up: they change places."""
-    desk = _Desk(np.array([0, 1]), left=[1, 1], taken=[set(), {1}], chosen=[-1, -1])
+    desk = desk_of([[], [1]], [1, 1], left=[1, 1])
     _fill(desk, [0, 1])
-    assert desk.chosen == [1, 0]
+    assert desk.chosen.tolist() == [0, NOBODY]
+    _make_room(desk, [0, 1])
+    assert desk.chosen.tolist() == [1, 0]
     assert desk.left == [0, 0]
 
 
+def test_a_plan_makes_room_too() -> None:
+    """The ablest could vote everywhere, the other only on half: both give all they can."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(80) % 2
+    voters = {"able": (40, 80, 0.02), "noisy": (0, 20, 0.3), "third": (0, 80, 0.2), "fourth": (0, 80, 0.2)}
+    rows = [
+        (f"i{item}", name, int(truth[item] ^ (rng.random() < wrong)))
+        for name, (first, end, wrong) in voters.items()
+        for item in range(first, end)
+    ]
+    fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
+    crew = Crew(pd.Index(["able", "noisy"], dtype="str"), np.array([20, 20]))
+    people = plan_votes(fit, 40, annotators=crew, explore=0.0, max_per_item=1).to_frame()
+    places = people["item"].str[1:].astype(int)
+    assert len(people) == 40
+    assert (places[people["annotator"] == "able"] < 20).sum() == (places < 20).sum() > 0
+
+
+def test_a_later_vote_makes_room_for_an_earlier_one() -> None:
+    """Member 0 gives the only vote they have to the second item because the first is closed to everybody else."""
+    desk = desk_of([[1], []], [1, 1], left=[0, 1])
+    desk.left[0] = 1
+    desk.give(1, 0)
+    _make_room(desk, [0, 1])
+    assert desk.chosen.tolist() == [0, 1]
+
+
 def test_a_vote_that_nobody_can_give_is_left_out() -> None:
-    desk = _Desk(np.array([0, 1]), left=[2, 0], taken=[set(), {0}], chosen=[-1, -1])
+    desk = desk_of([[], [0]], [1, 1], left=[2, 0])
     _fill(desk, [0, 1])
-    assert desk.chosen == [0, -1]
+    _make_room(desk, [0, 1])
+    assert desk.chosen.tolist() == [0, NOBODY]
+
+
+def test_several_votes_on_an_item_come_from_several_people() -> None:
+    desk = desk_of([[2], [0, 1]], [2, 3], left=[9, 9, 9, 9])
+    _fill(desk, [0, 1, 2, 3])
+    assert desk.chosen.tolist() == [0, 1, 2, 3, NOBODY]
+
+
+def test_people_who_are_done_cost_nothing() -> None:
+    """The ablest has voted on every item, the others give one vote each: everybody is asked a few times at most."""
+    n = 3000
+    desk, asked = desk_of([[0]] * n, [1] * n, left=[1] * (n + 1)), []
+    can = desk.can
+    desk.can = lambda member, slot: asked.append(member) or can(member, slot)  # type: ignore[method-assign,func-returns-value]
+    _fill(desk, list(range(n + 1)))
+    assert sorted(desk.chosen.tolist()) == list(range(1, n + 1))
+    assert len(asked) < n * np.log2(n) * 10
+
+
+def test_without_a_list_the_annotators_of_the_table_are_asked(fitted: Fit) -> None:
+    plan = plan_votes(fitted, 60)
+    assert plan.assignment is not None
+    frame = plan.to_frame()
+    asked = frame["ask"].str.split("; ")
+    assert (asked.map(len) == frame["votes_suggested"]).all()
+    pairs = frame.assign(annotator=asked).explode("annotator")[["item", "annotator"]]
+    assert not pairs.duplicated().any()
+    assert pairs.merge(fitted.votes.to_frame(), on=["item", "annotator"]).empty
+    ability = fitted.posterior.annotators().set_index("annotator")["ability_mean"].abs()
+    assert ability.loc[pairs["annotator"]].mean() > ability.mean()
+    open_to_all = plan_votes(fitted, 60, with_people=False)
+    assert open_to_all.assignment is None
+    assert open_to_all.to_frame().equals(frame.drop(columns="ask"))
+
+
+def test_strangers_cannot_be_asked(fitted: Fit) -> None:
+    with pytest.warns(softgold.errors.DataWarning, match="a single annotator"):
+        fit = softgold.fit(anonymous_votes(fitted.votes), engine="coordinate")
+    plan = plan_votes(fit, 60)
+    assert plan.assignment is None
+    assert tuple(plan.to_frame().columns) == PLAN_COLUMNS
+
+
+def test_nobody_is_asked_beyond_their_pace_while_others_can(fitted: Fit) -> None:
+    posterior = fitted.posterior
+    assert isinstance(posterior, CrowdPosterior)
+    plan = plan_votes(fitted, 100, explore=0.0)
+    assert plan.assignment is not None
+    asked = plan.assignment.annotators.value_counts().reindex(posterior.annotator_ids, fill_value=0).to_numpy()
+    share = posterior.annotator_counts / posterior.annotator_counts.sum()
+    pace = np.ceil(PACE * 100 * share)
+    assert (asked <= pace).all()
+    assert (asked == pace).any()
+
+
+def test_beyond_their_pace_they_are_asked_where_nobody_else_is_left() -> None:
+    """Two of three have voted on every item: all further votes are for the third, who gave the fewest."""
+    rows = [(f"i{item}", f"a{who}", (item + (item + who) % 5 // 4) % 2) for item in range(60) for who in range(2)]
+    rows += [(f"i{item}", "a2", item % 2) for item in range(12)]
+    fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
+    frame = plan_votes(fit, 40, max_per_item=1).to_frame()
+    asked = frame["item"].map(lambda item: "" if int(item[1:]) < 12 else "a2")
+    assert frame["ask"].equals(asked.astype("str").rename("ask"))
+    assert (asked != "").sum() > PACE * 40 * 12 / len(rows) + 1
+
+
+def test_a_vote_for_which_nobody_is_left_names_nobody() -> None:
+    rows = [(f"i{item}", f"a{who}", int(item % 4 > who)) for item in range(60) for who in range(3)]
+    fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
+    plan = plan_votes(fit, 10)
+    assert plan.budget == 10
+    assert (plan.to_frame()["ask"] == "").all()
 
 
 def test_a_crew_that_is_too_small_is_said(fitted: Fit) -> None:

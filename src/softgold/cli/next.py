@@ -48,9 +48,9 @@ def command(
 ) -> None:
     """Say which votes to buy next, and when to stop.
 
-    With --budget, writes one row per item that should get votes, or per item and annotator with --annotators. With
-    --forecast, writes the expected share of wrong labels as a function of further votes. With --controls, writes the
-    items that tell most about one annotator.
+    With --budget, writes one row per item that should get votes, with whom to ask, or one per vote with --annotators.
+    With --forecast, writes the expected share of wrong labels as a function of further votes. With --controls, writes
+    the items that tell most about one annotator.
     """
     from softgold.output import check_target, reading
     from softgold.planning import Forecast, forecast, plan_controls, plan_votes
@@ -79,8 +79,6 @@ def command(
         elif wants_forecast:
             found = forecast(fitted, votes=votes, target_error=target_error, annotators=crew, seed=seed)
         else:
-            if crew is not None and not crew.is_bounded:
-                say("without a column capacity the ablest may get most of the votes", quiet=quiet)
             among: dict[str, Any] = {"annotators": crew, "explore": explore, "max_per_item": max_per_item}
             found = plan_votes(fitted, budget or 0, votes=votes, **among)
     if isinstance(found, Forecast):
@@ -133,15 +131,19 @@ def _write_plan(
         if as_json:
             print_json(plan)
         return
+    missing = 0 if plan.assignment is None else budget - len(plan.assignment.rows)
     if plan.assignment is None:
+        say("whom to ask is left open: the votes of the run have no annotators", quiet=quiet)
+    elif not plan.by_vote:
         say(
-            "who votes is left open; --annotators FILE (who is free, such as the run's annotators.csv) also says that, "
-            "and saves more votes",
+            "whom to ask is taken from all annotators of the run; if not all of them are free, or others are, give "
+            "--annotators FILE",
             quiet=quiet,
         )
-    if plan.budget < budget:
-        missing = budget - plan.budget
+    if missing and plan.by_vote:
         say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
+    elif missing:
+        say(f"for {missing:,} votes nobody of the run is left: all have voted on these items", quiet=quiet)
     if as_json:
         names = ("budget", "n_items", "table_error_before", "table_error_after")
         print_json({**{name: getattr(plan, name) for name in names}, "items": len(plan.item_ids)})

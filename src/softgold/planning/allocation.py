@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import BudgetError, UsageError
 from softgold.models.base import Fit, Posterior
-from softgold.planning.assignment import Assignment, assign
+from softgold.planning.assignment import Assignment, Voters, assign
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import Outlook, look_ahead
 from softgold.tables.parts import VotesInParts
+from softgold.tables.study import are_strangers
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,6 +32,7 @@ PLAN_COLUMNS = (
     "expected_error_before",
     "expected_error_after",
 )
+ASK = "ask"
 MAX_PER_ITEM = 3
 MOST_PER_ITEM = 20  # the number of outcomes of so many votes is in the tens of thousands
 ITEMS_AT_ONCE = 1 << 20
@@ -52,7 +54,8 @@ class VotePlan:
         n_items: Items of the whole table.
         table_error_before: Expected share of wrong labels in the whole table now.
         table_error_after: The same after the batch.
-        assignment: Who votes on what, where annotators were given.
+        assignment: Who votes on what; votes that nobody can give have no row in it.
+        by_vote: Whether annotators were given, so that the table has one row per vote.
     """
 
     item_ids: pd.Index[str]
@@ -66,6 +69,7 @@ class VotePlan:
     table_error_before: float
     table_error_after: float
     assignment: Assignment | None = None
+    by_vote: bool = False
 
     @property
     def budget(self) -> int:
@@ -73,7 +77,7 @@ class VotePlan:
         return int(self.votes_suggested.sum())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per item, or one per item and annotator where people are assigned (`annotator` added)."""
+        """Return one row per item with whom to `ask`, or one per item and `annotator` where annotators were given."""
         values: tuple[Any, ...] = (
             self.item_ids,
             self.priority,
@@ -86,6 +90,8 @@ class VotePlan:
         frame = pd.DataFrame(dict(zip(PLAN_COLUMNS, values, strict=True)))
         if self.assignment is None:
             return frame
+        if not self.by_vote:
+            return frame.assign(**{ASK: self.assignment.by_row(len(frame))})
         rows = frame.iloc[self.assignment.rows].reset_index(drop=True)
         rows.insert(1, "annotator", self.assignment.annotators)
         rows.insert(2, "explores", self.assignment.explores)
@@ -108,19 +114,24 @@ def plan_votes(
     annotators: Crew | None = None,
     explore: float = 0.1,
     max_per_item: int = MAX_PER_ITEM,
+    with_people: bool = True,
 ) -> VotePlan:
-    """Return which items should get the next `budget` votes.
+    """Return which items should get the next `budget` votes, and whom to ask.
 
     A vote is worth the expected fall of the item's Brier score, E[(p' - p)^2], over the answer of an annotator like
     those of the table. Within an item every further vote of the batch is worth less, so that no item takes all.
+    Those whose votes tell most are asked where there is most to gain: nobody twice on an item, and nobody for more
+    than twice their share of the votes so far as long as others can vote.
 
     Args:
         fitted: A fit of a crowd model, or its posterior together with `votes`.
         budget: Number of votes to buy.
         votes: The votes that a posterior was fitted to; not needed with a fit.
-        annotators: Who is free; then people are assigned to items, and the values are those of their votes.
-        explore: Share of the votes for the annotators who are known least, where annotators are given.
+        annotators: Who is free; then the plan has only votes that they can give, worth what theirs are. Left out,
+            the annotators of the table are asked, unless its votes are those of strangers.
+        explore: Share of the votes for the annotators who are known least.
         max_per_item: Most votes on one item in this batch.
+        with_people: Whether to say whom to ask; without annotators it can be left open.
 
     Returns:
         The plan, with `.to_frame()`.
@@ -149,15 +160,20 @@ def plan_votes(
     wanted = allocate(outlook, budget, limit)
     priority, error = outlook.brier[:, 0] - outlook.brier[:, 1], outlook.error
     del outlook  # of millions of items, each of its arrays takes hundreds of MB
-    assignment = None
-    if annotators is not None:
+    assignment, asked = None, annotators
+    if annotators is None and with_people and not are_strangers(beliefs.posterior.annotator_ids):
+        asked = Crew.of(beliefs)
+    if asked is not None:
         chosen = _by_value(priority, wanted)
-        assignment = assign(beliefs, chosen, wanted[chosen], annotators, explore)
+        voters = Voters.of(beliefs.votes, chosen, asked)
+        assignment = assign(beliefs, chosen, wanted[chosen], asked, explore, voters)
         assignment = replace(assignment, rows=chosen[assignment.rows])
-        wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)
+        if annotators is not None:
+            wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)
     before, after = error[:, 0].copy(), np.take_along_axis(error, wanted[:, None], axis=1)[:, 0]
     del error
-    return _plan(beliefs, priority, before, after, wanted, assignment)
+    plan = _plan(beliefs, priority, before, after, wanted, assignment)
+    return replace(plan, by_vote=annotators is not None)
 
 
 def _check_capacity(crew: Crew, budget: int) -> None:

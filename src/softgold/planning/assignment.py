@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from array import array
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import vote_values
+from softgold.tables.parts import VotesInParts
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 SAMPLED_ITEMS = 500
+MEMBERS_AT_ONCE = 10_000
 NEWCOMER_VOTES = 10  # an annotator with fewer votes than these is a newcomer
+NOBODY = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,47 +38,111 @@ class Assignment:
     annotators: pd.Index[str]
     explores: NDArray[np.bool_]
 
+    def by_row(self, n_rows: int) -> list[str]:
+        """Return whom to ask in each row of the plan, separated by semicolons; empty where there is nobody."""
+        names = [""] * n_rows
+        for row, name in zip(self.rows.tolist(), self.annotators, strict=True):
+            names[row] = f"{names[row]}; {name}" if names[row] else name
+        return names
+
     def __str__(self) -> str:
         votes = self.annotators.value_counts()
         return f"{len(votes):,} annotators with up to {votes.max() if len(votes) else 0:,} votes each"
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Voters:
+    """Which members of a crew cannot vote on each of N items, because they have.
+
+    Attributes:
+        members: The members, item by item, shape (M,).
+        starts: Where each item begins, shape (N + 1,).
+    """
+
+    members: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, votes: VotesInParts, items: IntArray, crew: Crew) -> Voters:
+        """Return the members who have voted on each of some items."""
+        place = np.full(votes.n_items, -1, dtype=np.int32)
+        place[items] = np.arange(len(items))
+        member = np.full(votes.n_annotators, NOBODY, dtype=np.int32)
+        known = crew.places(votes.annotator_ids)
+        member[known[known >= 0]] = np.flatnonzero(known >= 0)
+        found = []
+        for part, some in votes.each():
+            at, who = place[part.rows][some.items], member[some.annotators]
+            both = (at >= 0) & (who >= 0)
+            found.append(np.stack([at[both], who[both]]))
+        rows, members = np.concatenate(found, axis=1)
+        order = np.argsort(rows, kind="stable")
+        return cls(members[order].astype(np.int64), np.searchsorted(rows[order], np.arange(len(items) + 1)))
+
+
 class _Desk:
-    """The assignment in progress.
+    """The assignment in progress: S slots, each a vote wanted on an item.
 
     Attributes:
         left: Votes that each member may still give.
-        taken: Members who have voted on, or are assigned to, the item of each row.
-        chosen: Member of each slot, -1 while there is none.
+        seats: Item by item, the members who have voted on it, then its slots: `NOBODY` or the member chosen.
+        place: Where each slot is in `seats`.
     """
 
-    rows: IntArray
-    left: list[int]
-    taken: list[set[int]]
-    chosen: list[int] = field(default_factory=list)
+    def __init__(self, voters: Voters, votes_wanted: IntArray, capacity: IntArray) -> None:
+        self.left: list[int] = capacity.tolist()
+        rows = np.repeat(np.arange(len(votes_wanted)), votes_wanted)
+        ends = voters.starts[rows + 1]
+        self.seats = array("i", np.insert(voters.members, ends, NOBODY).astype(np.int32).tobytes())
+        starts = voters.starts + np.concatenate([[0], np.cumsum(votes_wanted)])
+        self.place = _packed(ends + np.arange(len(rows)))  # every slot before it has moved the ends by one
+        self._first, self._end = _packed(starts[rows]), _packed(starts[rows + 1])
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.place)
+
+    @property
+    def open(self) -> list[int]:
+        """Slots without a member, in order."""
+        return [slot for slot, place in enumerate(self.place) if self.seats[place] == NOBODY]
+
+    @property
+    def chosen(self) -> IntArray:
+        """Member of each slot, shape (S,)."""
+        return np.array([self.seats[place] for place in self.place], dtype=np.int64)
+
+    def is_new(self, member: int, slot: int) -> bool:
+        return member not in self.seats[self._first[slot] : self._end[slot]]
 
     def can(self, member: int, slot: int) -> bool:
-        return self.left[member] > 0 and member not in self.taken[self.rows[slot]]
+        return self.left[member] > 0 and self.is_new(member, slot)
 
     def give(self, slot: int, member: int) -> None:
-        self.chosen[slot] = member
+        self.seats[self.place[slot]] = member
         self.left[member] -= 1
-        self.taken[self.rows[slot]].add(member)
 
     def take_back(self, slot: int) -> int:
-        member = self.chosen[slot]
-        self.chosen[slot] = -1
+        member = self.seats[self.place[slot]]
+        self.seats[self.place[slot]] = NOBODY
         self.left[member] += 1
-        self.taken[self.rows[slot]].discard(member)
         return member
 
 
-def assign(beliefs: Beliefs, items: IntArray, votes_wanted: IntArray, crew: Crew, explore: float) -> Assignment:
+def _packed(numbers: IntArray) -> array[int]:
+    """Return whole numbers in a form that is small, and fast to read one by one."""
+    return array("q", numbers.astype(np.int64).tobytes())
+
+
+def assign(
+    beliefs: Beliefs, items: IntArray, votes_wanted: IntArray, crew: Crew, explore: float, voters: Voters
+) -> Assignment:
     """Assign people to the votes of a plan.
 
     What a vote is worth is about a product of what the item has to gain and of how much the annotator's votes tell on
-    such items, and a sum of such products is largest when those who tell most go where there is most to gain.
+    such items, and a sum of such products is largest when those who tell most go where there is most to gain. How much
+    they tell is known badly while they have few votes, so that nobody gets more than their pace (`Crew.pace`) as long
+    as others can vote.
 
     Args:
         beliefs: The beliefs.
@@ -82,47 +150,41 @@ def assign(beliefs: Beliefs, items: IntArray, votes_wanted: IntArray, crew: Crew
         votes_wanted: Votes wanted on each, shape (N,).
         crew: Who is free.
         explore: Share of the votes for newcomers, spread evenly over the plan.
+        voters: Who cannot vote on these items.
     """
-    rows = np.repeat(np.arange(len(items)), votes_wanted)
-    desk = _Desk(rows, crew.capacity.tolist(), _voters(beliefs, items, crew), [-1] * len(rows))
+    desk = _Desk(voters, votes_wanted, crew.capacity)
     explored = _explore(desk, crew.n_votes(beliefs), explore)
-    _fill(desk, np.argsort(-_worth(beliefs, items, crew), kind="stable").tolist())
-    filled = np.flatnonzero(np.array(desk.chosen) >= 0)
-    who = np.array(desk.chosen, dtype=np.int64)[filled]
-    return Assignment(rows[filled], crew.annotator_ids[who], np.isin(filled, explored))
+    order = np.argsort(-_worth(beliefs, items, crew), kind="stable").tolist()
+    beyond = np.maximum(crew.capacity - crew.pace(beliefs, desk.n_slots), 0).tolist()
+    desk.left = [have - more for have, more in zip(desk.left, beyond, strict=True)]
+    _fill(desk, order)
+    desk.left = [have + more for have, more in zip(desk.left, beyond, strict=True)]
+    _fill(desk, order)
+    _make_room(desk, order)
+    chosen = desk.chosen
+    filled = np.flatnonzero(chosen != NOBODY)
+    rows = np.repeat(np.arange(len(items)), votes_wanted)
+    return Assignment(rows[filled], crew.annotator_ids[chosen[filled]], np.isin(filled, explored))
 
 
 def _worth(beliefs: Beliefs, items: IntArray, crew: Crew) -> FloatArray:
     """Return what a vote of each member is worth on average over the items of the plan, shape (C,)."""
     some = np.sort(items[:: max(1, len(items) // SAMPLED_ITEMS)])
-    chances = beliefs.chances(crew.skills(beliefs))
-    values = vote_values(beliefs.masses(some), beliefs.states.positive, chances, beliefs.certainty[some])
-    worth: FloatArray = values.mean(axis=0)
+    mass, sure = beliefs.masses(some), beliefs.certainty[some]
+    skills = crew.skills(beliefs)
+    worth = np.empty(len(crew.capacity))
+    for start in range(0, len(worth), MEMBERS_AT_ONCE):
+        members = np.arange(start, min(start + MEMBERS_AT_ONCE, len(worth)))
+        yes = beliefs.chances(skills.take(members))
+        worth[members] = vote_values(mass, beliefs.states.positive, yes, sure).mean(axis=0)
     return worth
-
-
-def _voters(beliefs: Beliefs, items: IntArray, crew: Crew) -> list[set[int]]:
-    """Return which members have voted on each of some items."""
-    votes = beliefs.votes
-    place = np.full(votes.n_items, -1, dtype=np.int32)
-    place[items] = np.arange(len(items))
-    member = np.full(votes.n_annotators, -1)
-    known = crew.places(votes.annotator_ids)
-    member[known[known >= 0]] = np.flatnonzero(known >= 0)
-    found: list[set[int]] = [set() for _ in items]
-    for part, some in votes.each():
-        at, who = place[part.rows][some.items], member[some.annotators]
-        both = (at >= 0) & (who >= 0)
-        for row, one in zip(at[both].tolist(), who[both].tolist(), strict=True):
-            found[row].add(one)
-    return found
 
 
 def _explore(desk: _Desk, n_votes: IntArray, share: float) -> IntArray:
     """Give evenly spaced slots to those with fewest votes; return the slots."""
     newcomers = [(int(count), member) for member, count in enumerate(n_votes) if count < NEWCOMER_VOTES]
-    count = round(share * len(desk.rows)) if newcomers else 0
-    slots = np.unique(np.linspace(0, len(desk.rows) - 1, count + 2)[1:-1].astype(np.int64)) if count else np.array([])
+    count = round(share * desk.n_slots) if newcomers else 0
+    slots = np.unique(np.linspace(0, desk.n_slots - 1, count + 2)[1:-1].astype(np.int64)) if count else np.array([])
     heapq.heapify(newcomers)
     done = []
     for slot in slots.astype(np.int64).tolist():
@@ -142,27 +204,35 @@ def _explore(desk: _Desk, n_votes: IntArray, share: float) -> IntArray:
 
 def _fill(desk: _Desk, order: list[int]) -> None:
     """Give every open slot, the most valuable first, to the ablest who can take it."""
-    for slot in range(len(desk.rows)):
-        if desk.chosen[slot] >= 0:
-            continue
-        member = next((one for one in order if desk.can(one, slot)), None)
-        if member is not None:
-            desk.give(slot, member)
+    passed = 0  # members who were asked in vain; once there were as many as members, those who are done are left out
+    for slot in desk.open:
+        if passed >= len(order):
+            order, passed = [one for one in order if desk.left[one] > 0], 0
+        for tried, member in enumerate(order):
+            if desk.can(member, slot):
+                desk.give(slot, member)
+                passed += tried
+                break
         else:
-            _swap(desk, slot, order)
-        if member is not None and desk.left[member] == 0:
-            order = [one for one in order if desk.left[one] > 0]
+            passed += len(order)
 
 
-def _swap(desk: _Desk, slot: int, order: list[int]) -> None:
-    """Free a person who can take the slot: one of their earlier slots goes to someone with votes left."""
-    for earlier in range(slot):
-        holder = desk.chosen[earlier]
-        if holder < 0 or holder in desk.taken[desk.rows[slot]]:
+def _make_room(desk: _Desk, order: list[int]) -> None:
+    """Fill open slots with people who have no votes left: one of their slots goes to somebody who has."""
+    for slot in desk.open:
+        heirs = [one for one in order if desk.left[one] > 0]
+        holders = {one for one in order if desk.left[one] == 0 and desk.is_new(one, slot)} if heirs else set()
+        if holders:
+            _swap(desk, slot, holders, heirs)
+
+
+def _swap(desk: _Desk, slot: int, holders: set[int], heirs: list[int]) -> None:
+    for other, place in enumerate(desk.place):
+        if desk.seats[place] not in holders:
             continue
-        heir = next((one for one in order if desk.can(one, earlier)), None)
+        heir = next((one for one in heirs if desk.can(one, other)), None)
         if heir is not None:
-            desk.take_back(earlier)
-            desk.give(earlier, heir)
+            holder = desk.take_back(other)
+            desk.give(other, heir)
             desk.give(slot, holder)
             return

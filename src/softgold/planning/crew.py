@@ -21,6 +21,7 @@ IntArray = NDArray[np.int64]
 
 CAPACITY: Role = ("capacity", "max_votes", "votes", "available")
 UNLIMITED = np.iinfo(np.int32).max
+PACE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +36,21 @@ class Crew:
     annotator_ids: pd.Index[str]
     capacity: IntArray
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether a capacity was given for anybody."""
-        return bool((self.capacity != UNLIMITED).any())
+    @classmethod
+    def of(cls, beliefs: Beliefs) -> Crew:
+        """Return everybody who has voted so far, each free for any number of votes."""
+        ids = beliefs.posterior.annotator_ids
+        return cls(ids, np.full(len(ids), UNLIMITED, dtype=np.int64))
+
+    def pace(self, beliefs: Beliefs, budget: int) -> IntArray:
+        """Return how many of the next votes each gives before anybody is asked for more, shape (C,).
+
+        That is the capacity where one was given, and else `PACE` times a share of the budget as large as the member's
+        share of the votes so far.
+        """
+        weight = np.maximum(self.n_votes(beliefs), 1)
+        share = np.ceil(PACE * budget * weight / weight.sum()).astype(np.int64)
+        return np.where(self.capacity == UNLIMITED, share, self.capacity)
 
     def places(self, annotator_ids: pd.Index[str]) -> NDArray[np.intp]:
         """Return where each member is among the annotators of a table, -1 for newcomers, shape (C,)."""

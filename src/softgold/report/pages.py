@@ -96,9 +96,9 @@ def _next_section(run: Run) -> Section:
 def _plan(fitted: Posterior, votes: VotesInParts, budget: int) -> VotePlan | None:
     """Return the votes to buy first, at most `budget`; None if no vote is worth buying."""
     try:
-        return plan_votes(fitted, budget, votes=votes)
+        return plan_votes(fitted, budget, votes=votes, with_people=False)
     except BudgetError as error:
-        return plan_votes(fitted, error.open_votes, votes=votes) if error.open_votes else None
+        return plan_votes(fitted, error.open_votes, votes=votes, with_people=False) if error.open_votes else None
 
 
 def _origin(run: Run) -> tuple[tuple[str, str], ...]:
