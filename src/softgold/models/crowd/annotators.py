@@ -118,42 +118,26 @@ def respond(skills: Skills, states: States, pool: ThreadPoolExecutor | None = No
 
 def _expect(centre: FloatArray, sd: FloatArray, softplus: FloatArray, sigmoid: FloatArray, slope: FloatArray) -> None:
     """Fill in the expectations over x ~ N(centre, sd^2), two nodes on either side of the centre at a time."""
-    positive, small, total, sig = _logistic(centre)
-    np.log(total, out=total)
-    np.add(total, positive, out=softplus)
-    softplus *= WEIGHTS[MIDDLE]
-    np.multiply(sig, WEIGHTS[MIDDLE], out=sigmoid)
-    slope.fill(0.0)
-    shift = np.empty_like(centre)
+    positive, total, sig = _logistic(centre)
+    softplus[:] = WEIGHTS[MIDDLE] * (np.log(total) + positive)
+    sigmoid[:] = WEIGHTS[MIDDLE] * sig
+    slope[:] = 0.0
     for node, weight in zip(NODES[MIDDLE + 1 :], WEIGHTS[MIDDLE + 1 :], strict=True):
-        np.multiply(sd, node, out=shift)
-        above, _, total, sig_above = _logistic(centre + shift)
-        below, small, total_below, sig_below = _logistic(np.subtract(centre, shift, out=shift))
-        total *= total_below  # one logarithm for both
-        np.log(total, out=total)
-        total += above
-        total += below
-        total *= weight
-        softplus += total
-        np.subtract(sig_above, sig_below, out=small)
-        small *= weight * node
-        slope += small
-        sig_above += sig_below
-        sig_above *= weight
-        sigmoid += sig_above
+        shift = sd * node
+        above, total_above, sig_above = _logistic(centre + shift)
+        below, total_below, sig_below = _logistic(centre - shift)
+        softplus += weight * (np.log(total_above * total_below) + above + below)  # one logarithm for both
+        sigmoid += weight * (sig_above + sig_below)
+        slope += weight * node * (sig_above - sig_below)
     slope /= sd
 
 
-def _logistic(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return max(x, 0), a scratch array, 1 + exp(-|x|), and sigmoid(x), without overflow."""
-    positive = np.maximum(x, 0.0)
+def _logistic(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return max(x, 0), 1 + exp(-|x|), and sigmoid(x), without overflow."""
     small = np.abs(x)
-    np.negative(small, out=small)
-    np.exp(small, out=small)
-    total = small + 1.0
-    np.maximum(small, x >= 0, out=small)  # exp(-|x|) is at most 1
-    sig = small / total
-    return positive, small, total, sig
+    np.exp(np.negative(small, out=small), out=small)
+    total = 1 + small
+    return np.maximum(x, 0.0), total, np.maximum(small, x >= 0) / total  # exp(-|x|) is at most 1
 
 
 def annotator_bound(skills: Skills, population: Population) -> FloatArray:

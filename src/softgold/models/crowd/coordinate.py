@@ -158,30 +158,28 @@ def update_skills(
     return found
 
 
-def sweep(
-    state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor, *, accelerate: bool = True, learn: bool = True
-) -> CoordinateState:
-    """Update every item, then every annotator, then the hyper-parameters.
+def sweep(state: CoordinateState, problem: Problem, pool: ThreadPoolExecutor) -> CoordinateState:
+    """Update every item, then every annotator, then the hyper-parameters; jump, unless plain sweeps are left to do.
 
-    Without `accelerate` and `learn`, the bound does not fall.
+    A plain sweep that learns no hyper-parameter does not lower the bound.
     """
     skills, population, prior, weight = state.skills, state.population, problem.prior, problem.driver.annotator_weight
     number, since = state.sweep + 1, recall(state, problem, pool)
     tables = problem.tables(skills, population, pool)
     swept = problem.driver.sweep(tables, pool, number=number, since=since)
-    guarded = not accelerate or prior.guarded or len(state.history.points) == 0
+    guarded = prior.guarded or len(state.history.points) == 0
     found = update_skills(tables, swept, population, pool, guarded=guarded)
     bound = bound_of(problem, skills, population, swept)
     after = replace(
         state,
         sweep=number,
         skills=found,
-        population=prior.learn(population, found, weight, swept.totals) if learn else population,
+        population=prior.learn(population, found, weight, swept.totals),
         basis=Basis(number, skills, population),
         elbo=(*state.elbo, bound) if state.sweep else (),
         change=swept.change,
     )
-    jump = accelerate and state.sweep >= FIRST_SWEEPS and not state.plain
+    jump = state.sweep >= FIRST_SWEEPS and not state.plain
     return jumped(state, after, problem) if jump else replace(after, plain=max(state.plain - 1, 0))
 
 

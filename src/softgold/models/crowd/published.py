@@ -7,14 +7,13 @@ after CleanPatrick (arXiv, 2025), section 3.3: for reproduction, not for use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pyro
 import pyro.distributions as dist
 import torch
 from pyro.distributions import constraints
-from torch import Tensor
 
 from softgold.models.base import Diagnostics, FloatArray, OnProgress
 from softgold.models.crowd.annotators import Skills
@@ -29,47 +28,32 @@ STEPS = 10_000
 STEP_SIZE = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """Votes and the prior as the program takes them."""
+def program(votes: VoteTable, population: Population, device: str) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return the recipe's model of some votes, and its guide."""
+    weights, unit = np.ones(votes.n_votes) if votes.weights is None else votes.weights, population.unit
+    annotator, item = (torch.tensor(codes, device=device).long() for codes in (votes.annotator_codes, votes.item_codes))
+    vote, weight = (torch.tensor(array, device=device).float() for array in (votes.votes, weights))
+    mean_c, sd_c, sd_b = vote.new_tensor([population.ability_mean / unit, population.ability_sd / unit, unit])
 
-    annotator: Tensor
-    item: Tensor
-    vote: Tensor
-    weight: Tensor
-    prior: Tensor  # mean and spread of the abilities, spread of the difficulties
-    n_annotators: int
-    n_items: int
+    def model() -> None:
+        """Votes from abilities c and signed difficulties b."""
+        with pyro.plate("annotator", votes.n_annotators):
+            c = pyro.sample("c", dist.Normal(mean_c, sd_c))
+        with pyro.plate("item", votes.n_items):
+            b = pyro.sample("b", dist.Normal(torch.zeros_like(sd_b), sd_b))
+        logits = c.index_select(-1, annotator) * b.index_select(-1, item)
+        with pyro.plate("vote", votes.n_votes), pyro.poutine.scale(scale=weight):
+            pyro.sample("y", dist.Bernoulli(logits=logits), obs=vote)
 
-    @classmethod
-    def of(cls, votes: VoteTable, population: Population, device: str) -> Votes:
-        """Return the tensors of a table and its population."""
-        unit = population.unit
-        prior = np.array([population.ability_mean / unit, population.ability_sd / unit, unit])
-        weight = np.ones(votes.n_votes) if votes.weights is None else votes.weights
-        who, what = (torch.tensor(array, device=device).long() for array in (votes.annotator_codes, votes.item_codes))
-        vote, times, scales = (torch.tensor(array, device=device).float() for array in (votes.votes, weight, prior))
-        return cls(who, what, vote, times, scales, votes.n_annotators, votes.n_items)
+    def guide() -> None:
+        """Independent Normals for every c and b, from N(0, 1)."""
+        for plate, name, size in (("annotator", "c", votes.n_annotators), ("item", "b", votes.n_items)):
+            mean = pyro.param(f"{name}_mean", torch.zeros(size).to(vote))
+            sd = pyro.param(f"{name}_sd", torch.ones(size).to(vote), constraint=constraints.positive)
+            with pyro.plate(plate, size):
+                pyro.sample(name, dist.Normal(mean, sd))
 
-
-def model(votes: Votes) -> None:
-    """Votes from abilities c and signed difficulties b."""
-    with pyro.plate("annotator", votes.n_annotators):
-        c = pyro.sample("c", dist.Normal(votes.prior[0], votes.prior[1]))
-    with pyro.plate("item", votes.n_items):
-        b = pyro.sample("b", dist.Normal(torch.zeros_like(votes.prior[2]), votes.prior[2]))
-    logits = c.index_select(-1, votes.annotator) * b.index_select(-1, votes.item)
-    with pyro.plate("vote", len(votes.vote)), pyro.poutine.scale(scale=votes.weight):
-        pyro.sample("y", dist.Bernoulli(logits=logits), obs=votes.vote)
-
-
-def guide(votes: Votes) -> None:
-    """Independent Normals for every c and b, from N(0, 1)."""
-    for plate, name, size in (("annotator", "c", votes.n_annotators), ("item", "b", votes.n_items)):
-        mean = pyro.param(f"{name}_mean", torch.zeros(size).to(votes.vote))
-        sd = pyro.param(f"{name}_sd", torch.ones(size).to(votes.vote), constraint=constraints.positive)
-        with pyro.plate(plate, size):
-            pyro.sample(name, dist.Normal(mean, sd))
+    return model, guide
 
 
 def run_published(
@@ -81,11 +65,11 @@ def run_published(
     """
     cap = settings.max_steps or STEPS
     with pyro_scope(settings.seed, votes.n_votes):
+        model, guide = program(votes, state.population, settings.device)
         optimiser = Optimiser(model, guide, lambda parameter: STEP_SIZE, device=settings.device)
-        data = Votes.of(votes, state.population, settings.device)
-        optimiser.restore(state, data)
+        optimiser.restore(state)
         while len(optimiser.trace) < cap:
-            optimiser.step(data)
+            optimiser.step()
             optimiser.report(on_progress, cap, state)
         last = {name: value.cpu().numpy().astype(np.float64) for name, value in optimiser.parameters().items()}
     skills, unit = Skills.at(state.population, votes.n_annotators), state.population.unit
