@@ -22,7 +22,11 @@ def command(
     output: OptionalOutput = None,
     annotators: Annotated[
         str | None,
-        typer.Option("--annotators", metavar="FILE", help="Who is free: annotator, and optionally capacity."),
+        typer.Option(
+            "--annotators",
+            metavar="FILE",
+            help="Who is free: annotator, and optionally capacity. Left out: the run's annotators.",
+        ),
     ] = None,
     explore: Annotated[
         float, typer.Option(help="Share of the votes that newcomers get, to learn how able they are.")
