@@ -159,7 +159,7 @@ def hindsight(campaign: Campaign, fit: Fit) -> FloatArray:
 def most_valuable(campaign: Campaign, fit: Fit) -> FloatArray:
     """The largest expected fall of the Brier score first."""
     beliefs = Beliefs.of(fit)
-    outlook = look_ahead(beliefs, beliefs.pool(), 1)
+    outlook = look_ahead(beliefs, Crew.of(beliefs).pool(beliefs), 1)
     return outlook.brier[:, 0] - outlook.brier[:, 1]
 
 

@@ -11,7 +11,7 @@ import pytest
 import softgold
 from softgold.errors import UsageError
 from softgold.models.base import Fit
-from softgold.planning import Crew, Forecast, forecast
+from softgold.planning import Crew, Forecast, forecast, read_crew
 from softgold.planning.forecast_result import Ambiguous, Curve, VotesNeeded
 from softgold.planning.forecasting import prediction_ends, votes_to_reach
 from softgold.simulation import Simulation
@@ -47,6 +47,21 @@ def test_the_same_seed_gives_the_same_forecast(fitted: Fit) -> None:
     one, two, other = (forecast(fitted, horizon=4, n_campaigns=20, seed=seed) for seed in (5, 5, 6))
     assert np.array_equal(one.adaptive.error, two.adaptive.error)
     assert not np.array_equal(one.adaptive.error, other.adaptive.error)
+
+
+def test_whoever_has_voted_is_free_unless_said_otherwise(fitted: Fit) -> None:
+    everybody = read_crew(fitted.posterior.annotators()[["annotator"]])
+    one, two = (
+        forecast(fitted, horizon=4, n_campaigns=20),
+        forecast(fitted, annotators=everybody, horizon=4, n_campaigns=20),
+    )
+    assert np.array_equal(one.adaptive.error, two.adaptive.error)
+
+
+def test_nobody_free_is_said(fitted: Fit) -> None:
+    nobody = Crew(fitted.votes.annotator_ids, np.zeros(fitted.votes.n_annotators, dtype=np.int64))
+    with pytest.raises(UsageError, match="nobody is free"):
+        forecast(fitted, annotators=nobody, horizon=4, n_campaigns=20)
 
 
 def test_able_annotators_promise_more(fitted: Fit) -> None:

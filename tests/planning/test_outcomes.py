@@ -12,6 +12,7 @@ import softgold
 from softgold.errors import DataWarning, UsageError
 from softgold.models.base import Fit
 from softgold.planning.beliefs import Beliefs, VoterPool
+from softgold.planning.crew import Crew
 from softgold.planning.outcomes import look_ahead, vote_values
 
 
@@ -38,7 +39,7 @@ def brute_force(beliefs: Beliefs, pool: VoterPool, item: int, depth: int) -> tup
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_the_outlook_is_the_sum_over_all_sequences_of_votes(beliefs: Beliefs, depth: int) -> None:
-    pool = beliefs.pool()
+    pool = Crew.of(beliefs).pool(beliefs)
     outlook = look_ahead(beliefs, pool, 3)
     for item in (0, 17, 123):
         error, brier = brute_force(beliefs, pool, item, depth)
@@ -47,7 +48,7 @@ def test_the_outlook_is_the_sum_over_all_sequences_of_votes(beliefs: Beliefs, de
 
 
 def test_the_outlook_starts_at_the_soft_labels_and_never_rises(beliefs: Beliefs, fitted: Fit) -> None:
-    outlook = look_ahead(beliefs, beliefs.pool(), 4)
+    outlook = look_ahead(beliefs, Crew.of(beliefs).pool(beliefs), 4)
     p = fitted.posterior.soft_labels().p
     assert outlook.brier[:, 0] == pytest.approx(p * (1 - p), abs=1e-12)
     assert outlook.error[:, 0] == pytest.approx(np.minimum(p, 1 - p), abs=1e-12)
@@ -56,7 +57,7 @@ def test_the_outlook_starts_at_the_soft_labels_and_never_rises(beliefs: Beliefs,
 
 
 def test_the_value_of_a_vote_is_the_expected_squared_change_of_p(beliefs: Beliefs) -> None:
-    pool, items = beliefs.pool(), np.arange(20)
+    pool, items = Crew.of(beliefs).pool(beliefs), np.arange(20)
     mass, positive = beliefs.masses(items), beliefs.states.positive
     values = vote_values(mass, positive, pool.yes, np.ones(20))
     for item in items:
@@ -70,7 +71,8 @@ def test_the_value_of_a_vote_is_the_expected_squared_change_of_p(beliefs: Belief
 
 
 def test_the_values_of_types_add_up_to_the_fall_of_the_brier_score(beliefs: Beliefs) -> None:
-    pool, outlook = beliefs.pool(), look_ahead(beliefs, beliefs.pool(), 1)
+    pool = Crew.of(beliefs).pool(beliefs)
+    outlook = look_ahead(beliefs, pool, 1)
     mass = beliefs.masses(np.arange(beliefs.n_items))
     values = vote_values(mass, beliefs.states.positive, pool.yes, np.ones(beliefs.n_items)) @ pool.share
     assert outlook.brier[:, 0] - outlook.brier[:, 1] == pytest.approx(values, abs=1e-12)
@@ -85,17 +87,18 @@ def test_a_component_in_doubt_is_worth_less_and_starts_at_its_own_p() -> None:
         fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
     beliefs = Beliefs.of(fit)
     assert (beliefs.certainty < 1).any()
-    outlook = look_ahead(beliefs, beliefs.pool(), 1)
+    pool = Crew.of(beliefs).pool(beliefs)
+    outlook = look_ahead(beliefs, pool, 1)
     doubted = beliefs.certainty < 1
     p = fit.posterior.soft_labels().p
     assert outlook.error[doubted, 0] == pytest.approx(np.minimum(p, 1 - p)[doubted], abs=0.02)
     mass, states = beliefs.masses(np.arange(beliefs.n_items)), beliefs.states
-    sure = vote_values(mass, states.positive, beliefs.pool().yes, np.ones(beliefs.n_items)) @ beliefs.pool().share
+    sure = vote_values(mass, states.positive, pool.yes, np.ones(beliefs.n_items)) @ pool.share
     assert (outlook.brier[:, 0] - outlook.brier[:, 1] <= sure + 1e-12).all()
 
 
 def test_types_share_the_votes_evenly(beliefs: Beliefs) -> None:
-    pool = beliefs.pool()
+    pool = Crew.of(beliefs).pool(beliefs)
     assert pool.share.sum() == pytest.approx(1)
     assert pool.share.min() > 0.2
     sharp = pool.yes @ (beliefs.states.given_class(1) - beliefs.states.given_class(0))
@@ -119,6 +122,6 @@ def test_only_a_crowd_model_with_its_own_votes_can_plan(fitted: Fit) -> None:
 def test_the_published_model_can_plan_too(fitted: Fit) -> None:
     fit = softgold.fit(fitted.votes, model="glad", engine="coordinate")
     beliefs = Beliefs.of(fit)
-    outlook = look_ahead(beliefs, beliefs.pool(), 2)
+    outlook = look_ahead(beliefs, Crew.of(beliefs).pool(beliefs), 2)
     p = fit.posterior.soft_labels().p
     assert outlook.error[:, 0] == pytest.approx(np.minimum(p, 1 - p), abs=1e-9)

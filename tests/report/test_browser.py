@@ -46,6 +46,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    browser.get("about:blank")  # Chromium's own start page would go on loading, and be seen in the log of requests
     yield browser
     browser.quit()
 

@@ -151,8 +151,8 @@ def plan_votes(
     budget = check_positive_int(budget, "budget")
     max_per_item = check_positive_int(max_per_item, "max_per_item", maximum=MOST_PER_ITEM)
     check_in_range(explore, 0.0, 1.0, "explore")
-    pool = beliefs.pool() if annotators is None else annotators.pool(beliefs)
-    outlook = look_ahead(beliefs, pool, max_per_item)
+    crew = Crew.of(beliefs) if annotators is None else annotators
+    outlook = look_ahead(beliefs, crew.pool(beliefs), max_per_item)
     limit = np.broadcast_to(max_per_item, beliefs.n_items)
     if annotators is not None:
         _check_capacity(annotators, budget)
@@ -160,13 +160,11 @@ def plan_votes(
     wanted = allocate(outlook, budget, limit)
     priority, error = outlook.brier[:, 0] - outlook.brier[:, 1], outlook.error
     del outlook  # of millions of items, each of its arrays takes hundreds of MB
-    assignment, asked = None, annotators
-    if annotators is None and with_people and not are_strangers(beliefs.posterior.annotator_ids):
-        asked = Crew.of(beliefs)
-    if asked is not None:
+    assignment = None
+    if annotators is not None or (with_people and not are_strangers(crew.annotator_ids)):
         chosen = _by_value(priority, wanted)
-        voters = Voters.of(beliefs.votes, chosen, asked)
-        assignment = assign(beliefs, chosen, wanted[chosen], asked, explore, voters)
+        voters = Voters.of(beliefs.votes, chosen, crew)
+        assignment = assign(beliefs, chosen, wanted[chosen], crew, explore, voters)
         assignment = replace(assignment, rows=chosen[assignment.rows])
         if annotators is not None:
             wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)

@@ -93,14 +93,6 @@ class Beliefs:
         """Number of items I."""
         return len(self.certainty)
 
-    def pool(self) -> VoterPool:
-        """Return the annotators of the table, each giving as large a share of the next votes as of the former ones."""
-        return VoterPool.of(
-            self.chances(self.posterior.skills),
-            self.posterior.annotator_counts.astype(np.float64),
-            self.sharpness(self.posterior.skills),
-        )
-
     def chances(self, skills: Skills) -> FloatArray:
         """Return the chance of a yes vote of some annotators in each state, shape (A, K)."""
         return respond(skills, self.states).sigmoid

@@ -18,6 +18,7 @@ from softgold.models.crowd.annotators import Skills, respond
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.states import States
 from softgold.planning.beliefs import Beliefs, VoterPool, select_items, state_masses
+from softgold.planning.crew import Crew
 from softgold.planning.outcomes import vote_values
 from softgold.tables.votes import VoteTable
 
@@ -51,25 +52,17 @@ class Sample:
     certainty: FloatArray
 
     @classmethod
-    def of(cls, beliefs: Beliefs, skills: Skills, weight: FloatArray, pool: VoterPool, size: int) -> Sample:
-        """Return items spread evenly over the range of p, and voters drawn by their weight.
-
-        Args:
-            beliefs: The beliefs.
-            skills: Posterior of those who may give the next votes.
-            weight: How many of the next votes each gives, up to a factor.
-            pool: The same people in types.
-            size: Most items in the sample.
-        """
+    def of(cls, beliefs: Beliefs, crew: Crew, size: int) -> Sample:
+        """Return at most `size` items spread evenly over the range of p, and voters drawn by their weight."""
         p = beliefs.posterior.soft_labels().p
         places = np.linspace(0, beliefs.n_items - 1, min(size, beliefs.n_items)).astype(np.int64)
         items = np.sort(np.argsort(p, kind="stable")[places])
         votes, annotators = select_items(beliefs.votes, items)
         # Evenly spaced through the cumulative weights: everybody gets as many places as the weight says.
-        total = np.cumsum(weight) / weight.sum()
-        voters = np.searchsorted(total, (np.arange(MOST_VOTERS) + 0.5) / MOST_VOTERS)
-        fitted = beliefs.posterior.skills.take(annotators)
-        return cls(votes, fitted, skills.take(voters), pool, beliefs.posterior, beliefs.certainty[items])
+        total = np.cumsum(crew.weight(beliefs))
+        voters = np.searchsorted(total / total[-1], (np.arange(MOST_VOTERS) + 0.5) / MOST_VOTERS)
+        fitted, asked = beliefs.posterior.skills.take(annotators), crew.skills(beliefs).take(voters)
+        return cls(votes, fitted, asked, crew.pool(beliefs), beliefs.posterior, beliefs.certainty[items])
 
     @cached_property
     def masses(self) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softgold.errors import UsageError
 from softgold.models.crowd.annotators import Skills
 from softgold.planning.beliefs import Beliefs, VoterPool
 from softgold.readers.base import cell_error, shorten
@@ -42,6 +43,16 @@ class Crew:
         ids = beliefs.posterior.annotator_ids
         return cls(ids, np.full(len(ids), UNLIMITED, dtype=np.int64))
 
+    def weight(self, beliefs: Beliefs) -> FloatArray:
+        """Return how many of the next votes each gives, up to a factor, shape (C,).
+
+        That is the capacity, or where none was given as many as so far.
+        """
+        if not self.capacity.any():
+            raise UsageError("nobody is free: the capacity of every annotator is 0")
+        so_far = np.maximum(self.n_votes(beliefs), 1)
+        return np.where(self.capacity == UNLIMITED, so_far, self.capacity).astype(np.float64)
+
     def pace(self, beliefs: Beliefs, budget: int) -> IntArray:
         """Return how many of the next votes each gives before anybody is asked for more, shape (C,).
 
@@ -66,10 +77,9 @@ class Crew:
         return beliefs.posterior.skills_at(self.places(beliefs.posterior.annotator_ids))
 
     def pool(self, beliefs: Beliefs) -> VoterPool:
-        """Return the members as a pool, each giving votes up to the capacity."""
+        """Return the members as a pool, each giving votes by their weight."""
         skills = self.skills(beliefs)
-        weight = np.maximum(self.capacity, 1).astype(np.float64)
-        return VoterPool.of(beliefs.chances(skills), weight, beliefs.sharpness(skills))
+        return VoterPool.of(beliefs.chances(skills), self.weight(beliefs), beliefs.sharpness(skills))
 
     def n_free(self, votes: VotesInParts) -> IntArray:
         """Return how many members have not yet voted on each item, shape (I,)."""

@@ -64,7 +64,7 @@ def forecast(
     check_positive_int(n_campaigns, "n_campaigns", minimum=FEWEST_CAMPAIGNS)
     if target_error is not None:
         check_in_range(target_error, 0.0, 1.0, "target_error")
-    sample = _sample(beliefs, annotators)
+    sample = Sample.of(beliefs, annotators or Crew.of(beliefs), SAMPLED_ITEMS)
     rng = np.random.default_rng(check_positive_int(seed, "seed", minimum=0))
     campaigns = [run_campaign(sample, horizon, rng) for _ in range(n_campaigns)]
     luck = rng.standard_normal(n_campaigns)
@@ -85,14 +85,6 @@ def forecast(
         LEVEL,
         horizon,
     )
-
-
-def _sample(beliefs: Beliefs, crew: Crew | None) -> Sample:
-    if crew is None:
-        weight = beliefs.posterior.annotator_counts.astype(np.float64)
-        return Sample.of(beliefs, beliefs.posterior.skills, weight, beliefs.pool(), SAMPLED_ITEMS)
-    weight = crew.capacity.astype(np.float64)
-    return Sample.of(beliefs, crew.skills(beliefs), weight, crew.pool(beliefs), SAMPLED_ITEMS)
 
 
 Course = tuple[FloatArray, FloatArray, FloatArray]  # error, Brier score, variance of the share of wrong labels
