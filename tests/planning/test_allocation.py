@@ -10,7 +10,7 @@ import softgold
 from softgold.errors import InputError, UsageError
 from softgold.models.base import Fit
 from softgold.models.crowd.posterior import CrowdPosterior
-from softgold.planning import Crew, allocation, plan_votes, read_crew
+from softgold.planning import Crew, allocation, assignment, plan_votes, read_crew
 from softgold.planning.allocation import ASK, PLAN_COLUMNS, allocate
 from softgold.planning.assignment import NEWCOMER_VOTES, NOBODY, Voters, _Desk, _fill, _make_room
 from softgold.planning.crew import PACE
@@ -225,6 +225,23 @@ def test_without_a_list_the_annotators_of_the_table_are_asked(fitted: Fit) -> No
     assert open_to_all.to_frame().equals(frame.drop(columns="ask"))
 
 
+def test_how_many_are_asked_is_said_in_plain_words(fitted: Fit) -> None:
+    assert " by 1 annotator with up to 1 vote each: " in str(plan_votes(fitted, 1))
+    assert " annotators with up to " in str(plan_votes(fitted, 60))
+
+
+def test_of_very_many_people_fewer_items_are_looked_at(fitted: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plan_votes(fitted, 60)
+    monkeypatch.setattr(assignment, "MEMBERS_AT_ONCE", 7)
+    assert plan_votes(fitted, 60).to_frame().equals(whole.to_frame())
+    monkeypatch.setattr(assignment, "SAMPLED_PAIRS", 1)
+    some = plan_votes(fitted, 60)
+    assert some.assignment is not None
+    assert some.to_frame().drop(columns="ask").equals(whole.to_frame().drop(columns="ask"))
+    ability = fitted.posterior.annotators().set_index("annotator")["ability_mean"].abs()
+    assert ability.loc[some.assignment.annotators].mean() > ability.mean()
+
+
 def test_strangers_cannot_be_asked(fitted: Fit) -> None:
     with pytest.warns(softgold.errors.DataWarning, match="a single annotator"):
         fit = softgold.fit(anonymous_votes(fitted.votes), engine="coordinate")
@@ -262,6 +279,7 @@ def test_a_vote_for_which_nobody_is_left_names_nobody() -> None:
     plan = plan_votes(fit, 10)
     assert plan.budget == 10
     assert (plan.to_frame()["ask"] == "").all()
+    assert " items by nobody: " in str(plan)
 
 
 def test_a_crew_that_is_too_small_is_said(fitted: Fit) -> None:

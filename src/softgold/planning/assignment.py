@@ -18,7 +18,8 @@ from softgold.tables.parts import VotesInParts
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-SAMPLED_ITEMS = 500
+MOST_SAMPLED, LEAST_SAMPLED = 500, 20  # items of the plan that members' votes are compared on
+SAMPLED_PAIRS = 20_000_000  # of items and members, where that leaves enough items
 MEMBERS_AT_ONCE = 10_000
 NEWCOMER_VOTES = 10  # an annotator with fewer votes than these is a newcomer
 NOBODY = -1
@@ -46,8 +47,14 @@ class Assignment:
         return names
 
     def __str__(self) -> str:
+        if not len(self.annotators):
+            return "nobody"
         votes = self.annotators.value_counts()
-        return f"{len(votes):,} annotators with up to {votes.max() if len(votes) else 0:,} votes each"
+        return f"{_counted(len(votes), 'annotator')} with up to {_counted(int(votes.max()), 'vote')} each"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +176,11 @@ def assign(
 
 def _worth(beliefs: Beliefs, items: IntArray, crew: Crew) -> FloatArray:
     """Return what a vote of each member is worth on average over the items of the plan, shape (C,)."""
-    some = np.sort(items[:: max(1, len(items) // SAMPLED_ITEMS)])
+    worth = np.empty(len(crew.capacity))
+    size = int(np.clip(SAMPLED_PAIRS // len(worth), LEAST_SAMPLED, MOST_SAMPLED))
+    some = np.sort(items[:: max(1, len(items) // size)])
     mass, sure = beliefs.masses(some), beliefs.certainty[some]
     skills = crew.skills(beliefs)
-    worth = np.empty(len(crew.capacity))
     for start in range(0, len(worth), MEMBERS_AT_ONCE):
         members = np.arange(start, min(start + MEMBERS_AT_ONCE, len(worth)))
         yes = beliefs.chances(skills.take(members))
