@@ -135,22 +135,24 @@ def _write_plan(
         if as_json:
             print_json(plan)
         return
-    missing = 0 if plan.assignment is None else budget - len(plan.assignment.rows)
-    if plan.assignment is None:
-        say("whom to ask is left open: the votes of the run have no annotators", quiet=quiet)
-    elif not plan.by_vote:
-        say(
-            "whom to ask is taken from all annotators of the run; if not all of them are free, or others are, give "
-            "--annotators FILE",
-            quiet=quiet,
-        )
-    if missing and plan.by_vote:
-        say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
-    elif missing:
-        say(f"for {missing:,} votes nobody of the run is left: all have voted on these items", quiet=quiet)
+    _say_who(plan, budget, quiet)
     if as_json:
         names = ("budget", "n_items", "table_error_before", "table_error_after")
         print_json({**{name: getattr(plan, name) for name in names}, "items": len(plan.item_ids)})
+
+
+def _say_who(plan: VotePlan, budget: int, quiet: bool) -> None:
+    """Say where whom to ask comes from, and for how many votes there is nobody."""
+    if plan.assignment is None:
+        say("whom to ask is left open: the votes of the run have no annotators", quiet=quiet)
+        return
+    missing = budget - len(plan.assignment.rows)
+    if plan.by_vote and missing:
+        say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
+    elif missing:
+        say(f"for {missing:,} votes nobody of the run is left: all have voted on these items", quiet=quiet)
+    if not plan.by_vote:
+        say("people are chosen from all annotators of the run; --annotators FILE says who is free", quiet=quiet)
 
 
 def _write_forecast(
