@@ -243,7 +243,7 @@ def test_the_working_directory_as_the_run(
         (["--batch-items", "0"], "batch_items must be a whole number of at least 1, got 0"),
         (["--samples", "0"], "--samples must be a whole number of at least 1, got 0"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
-        pytest.param(["--device", "banana"], "device must be cpu or cuda, got 'banana'", marks=pytest.mark.slow),
+        (["--device", "banana"], "device must be cpu or cuda, got 'banana'"),
         (["--resume"], "there is no checkpoint"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -390,10 +390,10 @@ def test_the_published_recipe_is_that_of_glad_alone(crowd: Any) -> None:
 def test_a_missing_gpu_is_said(crowd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UsageError, match="device 'cuda' is not there: this PyTorch sees no GPU"):
-        fit(crowd.votes, device="cuda")
+        fit(crowd.votes, device="cuda", on_progress=lambda progress: pytest.fail("it is said before any sweep"))
 
 
-@pytest.mark.parametrize("device", ["banana", "meta"])
+@pytest.mark.parametrize("device", ["banana", "meta", "cuda:", "cuda:x"])
 def test_a_device_must_be_cpu_or_cuda(crowd: Any, device: str) -> None:
     with pytest.raises(UsageError, match=f"device must be cpu or cuda, got '{device}'"):
         fit(crowd.votes, device=device)

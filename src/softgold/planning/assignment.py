@@ -160,7 +160,8 @@ def assign(
         voters: Who cannot vote on these items.
     """
     desk = _Desk(voters, votes_wanted, crew.capacity)
-    explored = _explore(desk, crew.n_votes(beliefs), explore)
+    n_votes = crew.n_votes(beliefs)
+    explored = _explore(desk, n_votes, explore)
     order = np.argsort(-_worth(beliefs, items, crew), kind="stable").tolist()
     beyond = np.maximum(crew.capacity - crew.pace(beliefs, desk.n_slots), 0).tolist()
     desk.left = [have - more for have, more in zip(desk.left, beyond, strict=True)]
@@ -171,7 +172,9 @@ def assign(
     chosen = desk.chosen
     filled = np.flatnonzero(chosen != NOBODY)
     rows = np.repeat(np.arange(len(items)), votes_wanted)
-    return Assignment(rows[filled], crew.annotator_ids[chosen[filled]], np.isin(filled, explored))
+    who = chosen[filled]
+    explores = np.isin(filled, explored) & (n_votes[who] < NEWCOMER_VOTES)
+    return Assignment(rows[filled], crew.annotator_ids[who], explores)
 
 
 def _worth(beliefs: Beliefs, items: IntArray, crew: Crew) -> FloatArray:

@@ -20,7 +20,7 @@ from softgold.models.crowd.ascent import Ascent, concluded, course_of, sweep_cap
 from softgold.models.crowd.chunks import CHUNK_VOTES, part_chunks
 from softgold.models.crowd.coordinate import CoordinateState, Problem
 from softgold.models.crowd.mirror import Images, ItemBlocks, weigh_images
-from softgold.models.crowd.models import CrowdModel, check_torch
+from softgold.models.crowd.models import CrowdModel, check_svi
 from softgold.models.crowd.population import Population
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.models.crowd.prevalence import PrevalenceDoubt, prevalence_doubt
@@ -158,7 +158,7 @@ class _StoreFit:
 
     def run(self, resume: FitState | None) -> StreamedFit:
         if self.settings.engine == "svi":
-            check_torch()
+            check_svi(self.settings.device)
         store, prior = self.store, self.settings.crowd_prior
         lattice = prior.lattice(self._item_counts())
         opposite = False if prior.start().has_lean else is_opposite(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields, replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -66,14 +67,16 @@ TWO_CLASS = CrowdModel("two-class", TwoClassSettings)
 GLAD_MODEL = CrowdModel("glad", GladSettings)
 
 
-def check_torch() -> None:
-    """Raise before any work where the svi engine cannot be imported."""
+def check_svi(device: str) -> None:
+    """Raise before any work where the svi engine cannot be imported, or cannot compute on a device."""
     missing = [name for name in ("torch", "pyro") if find_spec(name) is None]
     if missing:
         raise UsageError(
             f"engine 'svi' needs {' and '.join(missing)}, which cannot be imported here: install torch and pyro-ppl, "
             "or use engine='coordinate' (--engine coordinate)"
         )
+    if device != "cpu" and not import_module("torch").cuda.is_available():
+        raise UsageError(f"device {device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
 
 
 class _CrowdFit:
@@ -90,7 +93,7 @@ class _CrowdFit:
 
     def run(self, resume: FitState | None) -> Fit:
         if self.settings.engine == "svi":
-            check_torch()
+            check_svi(self.settings.device)
         if isinstance(self.settings, GladSettings) and self.settings.init == "paper":
             return self._published(resume)
         if isinstance(resume, SviState):

@@ -12,7 +12,6 @@ import pyro
 import torch
 from pyro.infer import Trace_ELBO
 
-from softgold.errors import UsageError
 from softgold.models.base import OnProgress, Progress
 from softgold.models.crowd.svi_state import SviState
 
@@ -47,11 +46,6 @@ class Optimiser:
     _sums: dict[str, torch.Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        kind = self.device.partition(":")[0]
-        if kind not in {"cpu", "cuda"}:
-            raise UsageError(f"device must be cpu or cuda, got {self.device!r}")
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise UsageError(f"device {self.device!r} is not there: this PyTorch sees no GPU; use device='cpu'")
         self._elbo = Trace_ELBO(max_plate_nesting=1)
 
     def step(self, *arguments: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
@@ -38,6 +39,8 @@ class CrowdSettings(ABC):
         for name in ("max_steps", "batch_items"):
             if getattr(self, name) is not None:
                 check_positive_int(getattr(self, name), name)
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
+            raise UsageError(f"device must be cpu or cuda, got {self.device!r}")
         for field in fields(self) if self.engine == "coordinate" else ():
             value = getattr(self, field.name)
             if field.name in {"batch_items", "device", "init"} and value != field.default:
