@@ -325,17 +325,17 @@ softgold.plot.forecast(forecast).set_xlim(0, 3600)
 plt.show()
 ---
 A plan for the first 300 votes. `priority` is what the next vote on an item is worth: the expected fall of its Brier
-score. Within an item every further vote is worth less, so that no item takes the whole budget. `ask` names whom to ask:
-nobody twice on the same item, those whose votes tell most where it matters, and a share of the votes for newcomers.
+score. Each further vote on an item is worth less. `annotators_suggested` names annotators: nobody twice on an item, the
+most able ones on the most valuable items, and newcomers for a share of the votes.
 ---
 plan = softgold.plan_votes(fit, 300)
 print(plan)
 plan.to_frame().head().round(4)
 ---
-Given a list of those who are free, only they are asked, and the plan has one row per vote.
+With a list of free annotators, the plan names only these. `to_votes()` has one row per vote.
 ---
 crew = softgold.read_crew(pd.DataFrame({"annotator": [*fit.votes.annotator_ids[:20], "newcomer"], "capacity": 15}))
-people = softgold.plan_votes(fit, 100, annotators=crew, explore=0.1).to_frame()
+people = softgold.plan_votes(fit, 100, annotators=crew, explore=0.1).to_votes()
 people[["item", "annotator", "explores", "priority", "p"]].head(8).round(4)
 ---
 Now the loop: plan, buy, update. `update_run` adds the votes to the run, refits it from where it stood, and keeps the

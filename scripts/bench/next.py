@@ -5,13 +5,13 @@
 DIR has one folder per data set with votes.csv and truth.csv. A table takes part if at least half of its items have
 eight votes; the other items are left out. A replay starts with two votes per item; in every round a fifth of the items
 get one more, taken from those that were really given. Policies: `uniform` (items with fewest votes), `uncertainty`
-(largest min(p, 1 - p)) and `ours`, what `softgold next` plans: the items of largest E[(p' - p)^2], and of those whose
-vote there is on an item whom the column `ask` would name. `ours, items only` takes anybody's vote. Two more for
-comparison: `people only` chooses whose vote, on the items of uniform, and `hindsight` buys on the items whose p is
-farthest from what all votes of the table will make of it, which nobody can know. Shares are votes needed to match the
-accuracy (or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its votes; curves are means
-over the seeds, made monotone. With `--groups G` the shares are also given for G groups of seeds: how far they depend on
-chance.
+(largest min(p, 1 - p)) and `ours`, what `softgold next` plans: the items of largest E[(p' - p)^2], and the annotator
+whom it would suggest if only those who really voted on an item were free. `ours, items only` takes anybody's vote. Two
+more for comparison: `people only` chooses annotators, on the items of uniform, and `hindsight` buys on the items whose
+p is farthest from what all votes of the table will make of it, which nobody can know. Shares are votes needed to match
+the accuracy (or the log loss) of uniform allocation with 3, 5 and 8 votes per item, divided by its votes; curves are
+means over the seeds, made monotone. With `--groups G` the shares are also given for G groups of seeds: how far they
+depend on chance.
 
 After the replays, forecasts made at three votes per item are shown beside what happened, and `--campaigns` counts how
 often the realised share of wrong labels lies in the 90 % interval on simulated studies.
@@ -34,7 +34,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import softgold
 from softgold.models.base import Fit
-from softgold.planning.assignment import Voters, assign
+from softgold.planning.assignment import EXPLORE, Voters, assign
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.forecasting import forecast
@@ -45,7 +45,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 START, FEWEST, LEVELS = 2, 8, (3, 5, 8)
-EXPLORE = 0.1  # as softgold next does
 CLIP = 1e-4
 FIRST_SEED = 1000  # of the simulated campaigns; the seeds from 0 on served to develop the forecast
 
@@ -111,8 +110,11 @@ class Campaign:
         """Return the votes that were given on some items and are not bought."""
         return np.flatnonzero(~self.bought & np.isin(self.votes.item_codes, items))
 
-    def buy_from_the_able(self, items: IntArray, fit: Fit) -> None:
-        """Buy a vote on each item, the most valuable first, of whom `softgold next` would ask; else anybody's."""
+    def buy_from_suggested(self, items: IntArray, fit: Fit) -> None:
+        """Buy a vote on each item, the most valuable first, of the annotator that `softgold next` suggests.
+
+        Where it suggests nobody, buy anybody's.
+        """
         beliefs, left = Beliefs.of(fit), self.on_sale(items)
         crew, row = Crew.of(beliefs), np.argsort(items)[np.searchsorted(np.sort(items), self.votes.item_codes[left])]
         place = crew.annotator_ids.get_indexer(self.votes.annotator_ids)[self.votes.annotator_codes[left]]
@@ -181,7 +183,7 @@ def advance(campaign: Campaign, fit: Fit, policy: str) -> bool:
     size = max(1, round(campaign.votes.n_items / 5))
     chosen = open_items[np.argsort(-value, kind="stable")[:size]]
     if with_people and len(chosen):
-        campaign.buy_from_the_able(chosen, fit)
+        campaign.buy_from_suggested(chosen, fit)
     else:
         campaign.buy(chosen)
     return len(chosen) > 0

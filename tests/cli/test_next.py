@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import softgold
-from softgold.planning.allocation import ASK, PLAN_COLUMNS
+from softgold.planning.allocation import ANNOTATORS_SUGGESTED, PLAN_COLUMNS
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def test_a_plan_is_written(cli: Callable[..., Any], run: Path, tmp_path: Path) -
     assert answer.err.startswith("40 votes on ")
     assert "--annotators FILE" in answer.err
     frame = pd.read_csv(target)
-    assert tuple(frame.columns) == (*PLAN_COLUMNS, ASK)
-    assert frame[ASK].str.split("; ").explode().isin(softgold.open_run(run).votes.annotator_ids).all()
+    assert tuple(frame.columns) == (*PLAN_COLUMNS, ANNOTATORS_SUGGESTED)
+    assert frame[ANNOTATORS_SUGGESTED].str.split("; ").explode().isin(softgold.open_run(run).votes.annotator_ids).all()
     assert frame["votes_suggested"].sum() == 40
     assert cli("next", run, "--budget", 40, "-o", target).code == 2
     assert cli("next", run, "--budget", 40, "-o", target, "--force").code == 0
@@ -61,7 +61,7 @@ def test_without_annotators_nobody_is_named(cli: Callable[..., Any], tmp_path: P
     assert cli("fit", tmp_path / "counts.csv", "--engine", "coordinate", "-o", tmp_path / "counted").code == 0
     answer = cli("next", tmp_path / "counted", "--budget", 5)
     assert answer.code == 0, answer.err
-    assert "whom to ask is left open" in answer.err
+    assert "no annotators are suggested" in answer.err
     assert tuple(pd.read_csv(io.StringIO(answer.out)).columns) == PLAN_COLUMNS
 
 
@@ -70,8 +70,8 @@ def test_where_all_have_voted_nobody_is_left(cli: Callable[..., Any], tmp_path: 
     softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate").save(tmp_path / "run")
     answer = cli("next", tmp_path / "run", "--budget", 6)
     assert answer.code == 0, answer.err
-    assert "for 6 votes nobody of the run is left: all have voted on these items" in answer.err
-    assert pd.read_csv(io.StringIO(answer.out))[ASK].isna().all()
+    assert "for 6 votes no annotator is left: all have voted on these items" in answer.err
+    assert pd.read_csv(io.StringIO(answer.out))[ANNOTATORS_SUGGESTED].isna().all()
 
 
 def test_everybody_of_the_run_is_assigned(cli: Callable[..., Any], run: Path) -> None:

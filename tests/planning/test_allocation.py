@@ -11,7 +11,7 @@ from softgold.errors import InputError, UsageError
 from softgold.models.base import Fit
 from softgold.models.crowd.posterior import CrowdPosterior
 from softgold.planning import Crew, allocation, assignment, plan_votes, read_crew
-from softgold.planning.allocation import ASK, PLAN_COLUMNS, allocate
+from softgold.planning.allocation import ANNOTATORS_SUGGESTED, PLAN_COLUMNS, allocate
 from softgold.planning.assignment import NEWCOMER_VOTES, NOBODY, Voters, _Desk, _fill, _make_room
 from softgold.planning.crew import PACE
 from softgold.planning.outcomes import Outlook
@@ -50,7 +50,7 @@ def test_limits_hold() -> None:
 def test_a_plan_spends_the_budget_and_lowers_the_error(fitted: Fit) -> None:
     plan = plan_votes(fitted, 100)
     frame = plan.to_frame()
-    assert tuple(frame.columns) == (*PLAN_COLUMNS, ASK)
+    assert tuple(frame.columns) == (*PLAN_COLUMNS, ANNOTATORS_SUGGESTED)
     assert frame["votes_suggested"].sum() == plan.budget == 100
     assert frame["votes_suggested"].between(1, 3).all()
     assert frame["priority"].is_monotonic_decreasing
@@ -111,7 +111,7 @@ def crew_of(fit: Fit, *, capacity: int, newcomers: int = 0) -> Crew:
 
 def test_nobody_votes_twice_on_an_item_or_beyond_capacity(fitted: Fit) -> None:
     plan = plan_votes(fitted, 200, annotators=crew_of(fitted, capacity=10, newcomers=3), explore=0.2)
-    rows = plan.to_frame()
+    rows = plan.to_votes()
     assert len(rows) == plan.budget == 200
     assert not rows.duplicated(["item", "annotator"]).any()
     before = set(zip(*(fitted.votes.to_frame()[name] for name in ("item", "annotator")), strict=True))
@@ -123,7 +123,7 @@ def test_nobody_votes_twice_on_an_item_or_beyond_capacity(fitted: Fit) -> None:
 def test_the_able_go_where_it_matters(fitted: Fit) -> None:
     plan = plan_votes(fitted, 100, annotators=crew_of(fitted, capacity=20), explore=0.0)
     ability = fitted.posterior.annotators().set_index("annotator")["ability_mean"].abs()
-    rows = plan.to_frame()
+    rows = plan.to_votes()
     chosen = ability.loc[rows["annotator"]].to_numpy()
     assert chosen.mean() > ability.mean()
     assert chosen[:30].mean() > chosen[-30:].mean()
@@ -132,14 +132,14 @@ def test_the_able_go_where_it_matters(fitted: Fit) -> None:
 def test_a_share_goes_to_those_with_fewest_votes(fitted: Fit) -> None:
     crew = crew_of(fitted, capacity=50, newcomers=4)
     known = fitted.posterior.annotators().set_index("annotator")["n_votes"]
-    rows = plan_votes(fitted, 100, annotators=crew, explore=0.2).to_frame()
+    rows = plan_votes(fitted, 100, annotators=crew, explore=0.2).to_votes()
     assert rows["explores"].sum() == 20
     given = rows.loc[rows["explores"], "annotator"].value_counts()
     assert {f"new{number}" for number in range(4)} <= set(given.index)
     after = given.add(known.reindex(given.index, fill_value=0))
     assert after.max() <= NEWCOMER_VOTES
     assert after.max() - after.min() <= 1  # whoever has fewest votes is next
-    assert not plan_votes(fitted, 100, annotators=crew, explore=0.0).to_frame()["explores"].any()
+    assert not plan_votes(fitted, 100, annotators=crew, explore=0.0).to_votes()["explores"].any()
 
 
 def desk_of(voters: list[list[int]], votes_wanted: list[int], left: list[int]) -> _Desk:
@@ -170,7 +170,7 @@ def test_a_plan_makes_room_too() -> None:
     ]
     fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
     crew = Crew(pd.Index(["able", "noisy"], dtype="str"), np.array([20, 20]))
-    people = plan_votes(fit, 40, annotators=crew, explore=0.0, max_per_item=1).to_frame()
+    people = plan_votes(fit, 40, annotators=crew, explore=0.0, max_per_item=1).to_votes()
     places = people["item"].str[1:].astype(int)
     assert len(people) == 40
     assert (places[people["annotator"] == "able"] < 20).sum() == (places < 20).sum() > 0
@@ -213,7 +213,7 @@ def test_without_a_list_the_annotators_of_the_table_are_asked(fitted: Fit) -> No
     plan = plan_votes(fitted, 60)
     assert plan.assignment is not None
     frame = plan.to_frame()
-    asked = frame["ask"].str.split("; ")
+    asked = frame[ANNOTATORS_SUGGESTED].str.split("; ")
     assert (asked.map(len) == frame["votes_suggested"]).all()
     pairs = frame.assign(annotator=asked).explode("annotator")[["item", "annotator"]]
     assert not pairs.duplicated().any()
@@ -222,7 +222,8 @@ def test_without_a_list_the_annotators_of_the_table_are_asked(fitted: Fit) -> No
     assert ability.loc[pairs["annotator"]].mean() > ability.mean()
     open_to_all = plan_votes(fitted, 60, with_people=False)
     assert open_to_all.assignment is None
-    assert open_to_all.to_frame().equals(frame.drop(columns="ask"))
+    assert open_to_all.to_votes().empty
+    assert open_to_all.to_frame().equals(frame.drop(columns=ANNOTATORS_SUGGESTED))
 
 
 def test_how_many_are_asked_is_said_in_plain_words(fitted: Fit) -> None:
@@ -237,7 +238,8 @@ def test_of_very_many_people_fewer_items_are_looked_at(fitted: Fit, monkeypatch:
     monkeypatch.setattr(assignment, "SAMPLED_PAIRS", 1)
     some = plan_votes(fitted, 60)
     assert some.assignment is not None
-    assert some.to_frame().drop(columns="ask").equals(whole.to_frame().drop(columns="ask"))
+    columns = list(PLAN_COLUMNS)
+    assert some.to_frame()[columns].equals(whole.to_frame()[columns])
     ability = fitted.posterior.annotators().set_index("annotator")["ability_mean"].abs()
     assert ability.loc[some.assignment.annotators].mean() > ability.mean()
 
@@ -269,7 +271,7 @@ def test_beyond_their_pace_they_are_asked_where_nobody_else_is_left() -> None:
     fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
     frame = plan_votes(fit, 40, max_per_item=1).to_frame()
     asked = frame["item"].map(lambda item: "" if int(item[1:]) < 12 else "a2")
-    assert frame["ask"].equals(asked.astype("str").rename("ask"))
+    assert frame[ANNOTATORS_SUGGESTED].equals(asked.astype("str").rename(ANNOTATORS_SUGGESTED))
     assert (asked != "").sum() > PACE * 40 * 12 / len(rows) + 1
 
 
@@ -278,7 +280,7 @@ def test_a_vote_for_which_nobody_is_left_names_nobody() -> None:
     fit = softgold.fit(pd.DataFrame(rows, columns=["item", "annotator", "vote"]), engine="coordinate")
     plan = plan_votes(fit, 10)
     assert plan.budget == 10
-    assert (plan.to_frame()["ask"] == "").all()
+    assert (plan.to_frame()[ANNOTATORS_SUGGESTED] == "").all()
     assert " items by nobody: " in str(plan)
 
 

@@ -103,6 +103,7 @@ LINES = [
     "report agreed",
 ]
 MORE_LINES = [
+    "next run --budget 5 -o planned.csv",
     "next run --budget 5 --annotators crew.csv -o bought.csv",
     "next run --forecast -o forecast.csv",
     "update run more.csv",

@@ -52,12 +52,12 @@ def command(
 ) -> None:
     """Say which votes to buy next, and when to stop.
 
-    With --budget, writes one row per item that should get votes, with whom to ask, or one per vote with --annotators.
-    With --forecast, writes the expected share of wrong labels as a function of further votes. With --controls, writes
-    the items that tell most about one annotator.
+    With --budget, writes one row per item to buy votes on, with suggested annotators. With --annotators FILE, writes
+    one row per vote. With --forecast, writes the expected share of wrong labels as a function of further votes. With
+    --controls, writes the items that tell most about one annotator.
     """
     from softgold.output import check_target, reading
-    from softgold.planning import Forecast, forecast, plan_controls, plan_votes
+    from softgold.planning import Forecast, VotePlan, forecast, plan_controls, plan_votes
     from softgold.runs import is_study
     from softgold.runs.limits import check_memory
 
@@ -88,7 +88,9 @@ def command(
     if isinstance(found, Forecast):
         _write_forecast(found, budget, output, ambiguous, force, quiet, as_json)
     else:
-        _write_plan(found, budget or 0, output, force, quiet, as_json)
+        _write_plan(found, crew, output, force, quiet, as_json)
+        if isinstance(found, VotePlan):
+            _describe_annotators(found, budget or 0, crew, quiet)
 
 
 def _open(path: Path, task: str | None) -> Run:
@@ -124,35 +126,35 @@ def _crew(source: str, fitted: Posterior, explore: float, quiet: bool) -> Crew:
 
 
 def _write_plan(
-    plan: ControlPlan | VotePlan, budget: int, output: Path | None, force: bool, quiet: bool, as_json: bool
+    plan: ControlPlan | VotePlan, crew: Crew | None, output: Path | None, force: bool, quiet: bool, as_json: bool
 ) -> None:
-    from softgold.planning import ControlPlan
+    from softgold.planning import VotePlan
 
     if output is not None or not as_json:
-        write_or_print(plan.to_frame(), output, force=force)
+        table = plan.to_votes() if isinstance(plan, VotePlan) and crew is not None else plan.to_frame()
+        write_or_print(table, output, force=force)
     say(str(plan), quiet=quiet)
-    if isinstance(plan, ControlPlan):
-        if as_json:
-            print_json(plan)
+    if not as_json:
         return
-    _say_who(plan, budget, quiet)
-    if as_json:
+    if isinstance(plan, VotePlan):
         names = ("budget", "n_items", "table_error_before", "table_error_after")
         print_json({**{name: getattr(plan, name) for name in names}, "items": len(plan.item_ids)})
+    else:
+        print_json(plan)
 
 
-def _say_who(plan: VotePlan, budget: int, quiet: bool) -> None:
-    """Say where whom to ask comes from, and for how many votes there is nobody."""
+def _describe_annotators(plan: VotePlan, budget: int, crew: Crew | None, quiet: bool) -> None:
+    """Say where the suggested annotators come from, and how many votes none of them can give."""
     if plan.assignment is None:
-        say("whom to ask is left open: the votes of the run have no annotators", quiet=quiet)
+        say("no annotators are suggested: the votes of the run do not name any", quiet=quiet)
         return
     missing = budget - len(plan.assignment.rows)
-    if plan.by_vote and missing:
+    if crew is not None and missing:
         say(f"{missing:,} votes are not placed: whoever is free has voted on these items", quiet=quiet)
     elif missing:
-        say(f"for {missing:,} votes nobody of the run is left: all have voted on these items", quiet=quiet)
-    if not plan.by_vote:
-        say("people are chosen from all annotators of the run; --annotators FILE says who is free", quiet=quiet)
+        say(f"for {missing:,} votes no annotator is left: all have voted on these items", quiet=quiet)
+    if crew is None:
+        say("annotators are suggested from the whole run; --annotators FILE says who is free", quiet=quiet)
 
 
 def _write_forecast(

@@ -27,7 +27,8 @@ def temporary_sibling(target: Path, *, stands_for: Path | None = None) -> Iterat
     """Give an unused name beside `target`, and remove what is there in the end; errors name what it stands for.
 
     The name carries the host, the process id and the start time of the process, by which `dead_temporaries` knows
-    whether its owner is alive. It ends with the target's name: NumPy, pandas and gzip choose a format by the suffix.
+    whether its owner is alive. It ends with the target's name: NumPy, pandas and gzip choose
+    the format by its suffix.
     """
     tail = os.fsencode(target.name)[-KEPT_BYTES:].decode("utf-8", "ignore")
     pid = os.getpid()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softgold.checks import check_in_range, check_positive_int
 from softgold.errors import BudgetError, UsageError
 from softgold.models.base import Fit, Posterior
-from softgold.planning.assignment import Assignment, Voters, assign
+from softgold.planning.assignment import EXPLORE, Assignment, Voters, assign
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import Outlook, look_ahead
@@ -32,7 +32,7 @@ PLAN_COLUMNS = (
     "expected_error_before",
     "expected_error_after",
 )
-ASK = "ask"
+ANNOTATORS_SUGGESTED = "annotators_suggested"
 MAX_PER_ITEM = 3
 MOST_PER_ITEM = 20  # the number of outcomes of so many votes is in the tens of thousands
 ITEMS_AT_ONCE = 1 << 20
@@ -55,7 +55,6 @@ class VotePlan:
         table_error_before: Expected share of wrong labels in the whole table now.
         table_error_after: The same after the batch.
         assignment: Who votes on what; votes that nobody can give have no row in it.
-        by_vote: Whether annotators were given, so that the table has one row per vote.
     """
 
     item_ids: pd.Index[str]
@@ -69,7 +68,6 @@ class VotePlan:
     table_error_before: float
     table_error_after: float
     assignment: Assignment | None = None
-    by_vote: bool = False
 
     @property
     def budget(self) -> int:
@@ -77,7 +75,7 @@ class VotePlan:
         return int(self.votes_suggested.sum())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per item with whom to `ask`, or one per item and `annotator` where annotators were given."""
+        """Return one row per item, with `annotators_suggested` where the plan names people."""
         values: tuple[Any, ...] = (
             self.item_ids,
             self.priority,
@@ -90,8 +88,13 @@ class VotePlan:
         frame = pd.DataFrame(dict(zip(PLAN_COLUMNS, values, strict=True)))
         if self.assignment is None:
             return frame
-        if not self.by_vote:
-            return frame.assign(**{ASK: self.assignment.by_row(len(frame))})
+        return frame.assign(**{ANNOTATORS_SUGGESTED: self.assignment.by_row(len(frame))})
+
+    def to_votes(self) -> pd.DataFrame:
+        """Return one row per vote that somebody can give, with its `annotator`; empty if the plan names nobody."""
+        frame = self.to_frame().drop(columns=ANNOTATORS_SUGGESTED, errors="ignore")
+        if self.assignment is None:
+            return frame.iloc[:0]
         rows = frame.iloc[self.assignment.rows].reset_index(drop=True)
         rows.insert(1, "annotator", self.assignment.annotators)
         rows.insert(2, "explores", self.assignment.explores)
@@ -112,11 +115,11 @@ def plan_votes(
     *,
     votes: VotesInParts | None = None,
     annotators: Crew | None = None,
-    explore: float = 0.1,
+    explore: float = EXPLORE,
     max_per_item: int = MAX_PER_ITEM,
     with_people: bool = True,
 ) -> VotePlan:
-    """Return which items should get the next `budget` votes, and whom to ask.
+    """Return which items should get the next `budget` votes, and from which annotators.
 
     A vote is worth the expected fall of the item's Brier score, E[(p' - p)^2], over the answer of an annotator like
     those of the table. Within an item every further vote of the batch is worth less, so that no item takes all.
@@ -131,10 +134,10 @@ def plan_votes(
             the annotators of the table are asked, unless its votes are those of strangers.
         explore: Share of the votes for the annotators who are known least.
         max_per_item: Most votes on one item in this batch.
-        with_people: Whether to say whom to ask; without annotators it can be left open.
+        with_people: Whether to suggest annotators where none are given.
 
     Returns:
-        The plan, with `.to_frame()`.
+        The plan, with `.to_frame()` (one row per item) and `.to_votes()` (one row per vote).
 
     Raises:
         BudgetError: The budget is larger than the number of votes that are worth buying.
@@ -170,8 +173,7 @@ def plan_votes(
             wanted = np.bincount(assignment.rows, minlength=beliefs.n_items)
     before, after = error[:, 0].copy(), np.take_along_axis(error, wanted[:, None], axis=1)[:, 0]
     del error
-    plan = _plan(beliefs, priority, before, after, wanted, assignment)
-    return replace(plan, by_vote=annotators is not None)
+    return _plan(beliefs, priority, before, after, wanted, assignment)
 
 
 def _check_capacity(crew: Crew, budget: int) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from softgold.planning.beliefs import Beliefs
 from softgold.planning.crew import Crew
 from softgold.planning.outcomes import vote_values
+from softgold.readers.base import counted
 from softgold.tables.parts import VotesInParts
 
 IntArray = NDArray[np.int64]
@@ -21,6 +22,7 @@ FloatArray = NDArray[np.float64]
 MOST_SAMPLED, LEAST_SAMPLED = 500, 20  # items of the plan that members' votes are compared on
 SAMPLED_PAIRS = 20_000_000  # of items and members, where that leaves enough items
 MEMBERS_AT_ONCE = 10_000
+EXPLORE = 0.1  # share of the votes for newcomers
 NEWCOMER_VOTES = 10  # an annotator with fewer votes than these is a newcomer
 NOBODY = -1
 
@@ -40,7 +42,7 @@ class Assignment:
     explores: NDArray[np.bool_]
 
     def by_row(self, n_rows: int) -> list[str]:
-        """Return whom to ask in each row of the plan, separated by semicolons; empty where there is nobody."""
+        """Return the annotators of each row of the plan, separated by semicolons; empty where there is nobody."""
         names = [""] * n_rows
         for row, name in zip(self.rows.tolist(), self.annotators, strict=True):
             names[row] = f"{names[row]}; {name}" if names[row] else name
@@ -50,11 +52,7 @@ class Assignment:
         if not len(self.annotators):
             return "nobody"
         votes = self.annotators.value_counts()
-        return f"{_counted(len(votes), 'annotator')} with up to {_counted(int(votes.max()), 'vote')} each"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+        return f"{counted(len(votes), 'annotator')} with up to {counted(int(votes.max()), 'vote')} each"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +117,10 @@ class _Desk:
         """Member of each slot, shape (S,)."""
         return np.array([self.seats[place] for place in self.place], dtype=np.int64)
 
+    def raise_limits(self, votes: IntArray) -> None:
+        """Let each member give more votes, or fewer where it is negative, shape (C,)."""
+        self.left = (np.array(self.left) + votes).tolist()
+
     def is_new(self, member: int, slot: int) -> bool:
         return member not in self.seats[self._first[slot] : self._end[slot]]
 
@@ -163,10 +165,10 @@ def assign(
     n_votes = crew.n_votes(beliefs)
     explored = _explore(desk, n_votes, explore)
     order = np.argsort(-_worth(beliefs, items, crew), kind="stable").tolist()
-    beyond = np.maximum(crew.capacity - crew.pace(beliefs, desk.n_slots), 0).tolist()
-    desk.left = [have - more for have, more in zip(desk.left, beyond, strict=True)]
+    beyond_pace = np.maximum(crew.capacity - crew.pace(beliefs, desk.n_slots), 0)
+    desk.raise_limits(-beyond_pace)
     _fill(desk, order)
-    desk.left = [have + more for have, more in zip(desk.left, beyond, strict=True)]
+    desk.raise_limits(beyond_pace)
     _fill(desk, order)
     _make_room(desk, order)
     chosen = desk.chosen

@@ -12,6 +12,7 @@ from softgold.experts import Calibration
 from softgold.models.base import ADVERSARIAL, Fit
 from softgold.plot.axes import FAINT, MAIN, MARK, SECOND, get_axes, legend_inside, shown_name, unit_square
 from softgold.plot.sources import annotators_of, labels_of
+from softgold.readers.base import counted
 from softgold.runs import Run
 from softgold.tables.soft_labels import SoftLabels
 
@@ -93,7 +94,7 @@ def annotators(source: Fit | Run | pd.DataFrame, *, ax: Axes | None = None) -> A
         table["p_adversarial"].to_numpy() > ADVERSARIAL if "p_adversarial" in table else np.zeros(len(table), bool)
     )
     others = int((~opposite).sum())
-    _draw_rates(ax, table[~opposite], "o", MAIN, f"{others:,} annotator{'' if others == 1 else 's'}")
+    _draw_rates(ax, table[~opposite], "o", MAIN, counted(others, "annotator"))
     if opposite.any():
         _draw_rates(ax, table[opposite], "D", SECOND, f"{int(opposite.sum()):,} voting the opposite")
         _name_points(ax, table[opposite])

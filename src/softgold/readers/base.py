@@ -52,6 +52,15 @@ def shorten(value: object, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[:limit] + "...")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "vote"), counted(2_000, "vote")
+    ('1 vote', '2,000 votes')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def printable(value: object, limit: int = 300) -> str:
     """Return text on one line, without control characters or lone surrogates, cut when it is long.
 

@@ -46,6 +46,8 @@ class CrowdModel(Model):
 
     def fit(self, votes: VoteTable, settings: CrowdSettings, on_progress: OnProgress, resume: FitState | None) -> Fit:
         """Fit by the engine that the settings name."""
+        if settings.engine == "svi":
+            check_svi(settings.device)
         return _CrowdFit(self.name, votes, settings, on_progress).run(resume)
 
     def posterior(
@@ -92,8 +94,6 @@ class _CrowdFit:
         self.colours, self.graph = refine(self.engine_votes), VoteGraph.of(votes)
 
     def run(self, resume: FitState | None) -> Fit:
-        if self.settings.engine == "svi":
-            check_svi(self.settings.device)
         if isinstance(self.settings, GladSettings) and self.settings.init == "paper":
             return self._published(resume)
         if isinstance(resume, SviState):

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softgold.errors import InputError
-from softgold.readers.base import printable, shorten
+from softgold.readers.base import counted, printable, shorten
 from softgold.readers.columns import listed
 
 Codes = NDArray[np.int32]
@@ -105,15 +105,15 @@ class Export:
     def summary(self) -> str:
         """Say in one sentence what was found."""
         found = [
-            _number(len(self.items), "item"),
-            _number(len(self.annotators), "annotator"),
-            _number(len(self.questions), "question") + self._question_names(),
-            _number(self.n_answers, "vote"),
-            *([_number(len(self.gold), "gold label")] if self.gold else []),
+            counted(len(self.items), "item"),
+            counted(len(self.annotators), "annotator"),
+            counted(len(self.questions), "question") + self._question_names(),
+            counted(self.n_answers, "vote"),
+            *([counted(len(self.gold), "gold label")] if self.gold else []),
         ]
-        counted = {kind: f"{KINDS[kind]} {count:,}" for kind, count in self.counts.items() if count}
-        kept = [text for kind, text in counted.items() if kind in KEPT]
-        left = [text for kind, text in counted.items() if kind not in KEPT]
+        special = {kind: f"{KINDS[kind]} {count:,}" for kind, count in self.counts.items() if count}
+        kept = [text for kind, text in special.items() if kind in KEPT]
+        left = [text for kind, text in special.items() if kind not in KEPT]
         not_votes = f"; not votes: {', '.join(left)}" if left else ""
         return f"{self.title}: {', '.join([*found, *kept])}{not_votes}"
 
@@ -188,7 +188,3 @@ class Export:
         rows = list(dict.fromkeys((gold.item, gold.question, gold.value) for gold in self.gold))
         frame = pd.DataFrame(rows, columns=["item", "task", "label"], dtype="str")
         return frame if frame["task"].nunique() > 1 else frame[["item", "label"]]
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
