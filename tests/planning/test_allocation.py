@@ -296,7 +296,7 @@ def test_a_crew_that_is_too_small_is_said(fitted: Fit) -> None:
         ({"annotator": ["ann"], "capacity": [-1]}, "capacity must be a whole number"),
         ({"annotator": ["ann"], "capacity": [1.5]}, "capacity must be a whole number"),
         ({"annotator": ["ann"], "capacity": ["many"]}, "capacity must be a finite number"),
-        ({"who": ["ann"]}, "has no annotator column"),
+        ({"who": ["ann"]}, "has no annotator column: .*; call it annotator$"),
         ({"annotator": []}, "has no rows"),
     ],
 )

@@ -108,7 +108,7 @@ def read_crew(source: TableLike) -> Crew:
         [10, 5]
     """
     table = open_source(source)
-    who, most = find_column(table, ANNOTATOR), find_optional(table, CAPACITY)
+    who, most = find_column(table, ANNOTATOR, is_option=False), find_optional(table, CAPACITY)
     columns = table.load([who] if most is None else [who, most])
     ids = code_ids(table, who, columns[0])
     repeated = pd.Series(ids.codes).duplicated().to_numpy()

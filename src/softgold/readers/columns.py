@@ -24,13 +24,21 @@ MODEL: Role = ("model",)
 SCORE: Role = ("score",)
 
 
-def find_column(source: Source, role: Role, given: str | None = None) -> int:
-    """Return the position of the column for a role, or say which columns there are."""
+def find_column(source: Source, role: Role, given: str | None = None, *, is_option: bool = True) -> int:
+    """Return the position of the column for a role, or say which columns there are.
+
+    Args:
+        source: The table.
+        role: Names that the column may have.
+        given: Name that the caller was given for it.
+        is_option: Whether there is an option to give such a name.
+    """
     position = find_optional(source, role, given)
     if position is None:
+        advice = f"name it with --{role[0]}-col ({role[0]}=)" if is_option else f"call it {role[0]}"
         raise InputError(
             f"{source.name} has no {role[0]} column: looked for {', '.join(_main_names(role))} among "
-            f"{listed(source.columns)}{_separator_hint(source)}; name it with --{role[0]}-col ({role[0]}=)"
+            f"{listed(source.columns)}{_separator_hint(source)}; {advice}"
         )
     return position
 

@@ -93,7 +93,7 @@ def read_counts(table: Source, *, item: str | None = None) -> VoteTable:
         item: Name of the item column, where it is not a common one.
     """
     items = _items(table, item)
-    positions = [find_column(table, POSITIVE), find_column(table, TOTAL)]
+    positions = [find_column(table, role, is_option=False) for role in (POSITIVE, TOTAL)]
     positive, total = (
         _whole(table, place, cells) for place, cells in zip(positions, table.load(positions), strict=True)
     )

@@ -138,7 +138,7 @@ def _find(directory: Path) -> Iterator[tuple[str, tuple[Path, Path]]]:
 
 def _read_splits(splits: TableLike, files: Mapping[str, Any]) -> dict[str, str]:
     source = open_source(splits)
-    positions = [find_column(source, CASE), find_column(source, SPLIT)]
+    positions = [find_column(source, role, is_option=False) for role in (CASE, SPLIT)]
     columns = source.load(positions)
     names, kinds = (code_ids(source, at, cells) for at, cells in zip(positions, columns, strict=True))
     known: dict[str, str] = {}
